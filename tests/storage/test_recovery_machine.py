@@ -27,6 +27,7 @@ from jobline_server.storage.kinds import lots
 from tests.examples import EXAMPLES
 from tests.shard_image import counting_at, image_of
 from tests.storage.group_rules import GroupRules
+from tests.storage.limiter_rules import LimiterRules
 from tests.storage.message_rules import MessageRules
 from tests.storage.recovery_values import OPTIONS, queues, sessions
 from tests.storage.unique_rules import UniqueKeyRules
@@ -42,7 +43,7 @@ def _payloads_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lots, "APART_BYTES_MIN", 20)
 
 
-class RecoveryMachine(UniqueKeyRules, UpdateRules, GroupRules, MessageRules):
+class RecoveryMachine(UniqueKeyRules, UpdateRules, GroupRules, LimiterRules, MessageRules):
     """One shard under everything that can be done to it."""
 
     # Time, and lines that break.

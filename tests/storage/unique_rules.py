@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from zlib import crc32
 
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
@@ -55,7 +56,9 @@ class UniqueKeyRules(CommandRules):
             )
             for own, key, delay, tied in jobs
         )
-        self._push(Push(queue, OPTIONS[0], rows, NO_PAYLOADS, 0, level, atomic, request_id, 7))
+        # What is stored says which rows were: another call with this id is another request.
+        digest = crc32(repr(jobs).encode())
+        self._push(Push(queue, OPTIONS[0], rows, NO_PAYLOADS, 0, level, atomic, request_id, digest))
 
     @rule(queue=queues, key=keys)
     def forget_unique_key(self, queue, key):

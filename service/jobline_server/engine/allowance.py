@@ -31,10 +31,12 @@ class TimeLimit:
 class Allowance:
     """The limits of one queue in force, with the fill of its bucket."""
 
-    __slots__ = ("bucket", "concurrency", "until_ms")
+    __slots__ = ("_idle", "bucket", "concurrency", "until_ms")
 
     def __init__(self) -> None:
         self.bucket: TokenBucket | None = None
+        # That of a rate which was taken off: it fills on, and counts if a rate is set again.
+        self._idle: TokenBucket | None = None
         self.concurrency: int | None = None
         # Wall time; 0 without.
         self.until_ms = 0
@@ -42,20 +44,30 @@ class Allowance:
     def set_limits(
         self, rate: RateLimit | None, concurrency: int | None, until_ms: int, mono_ms: int
     ) -> None:
-        """Puts limits in force. A rate that is changed keeps its tokens; a new one has all."""
+        """Puts limits in force. A rate that is changed, or taken off and set again, keeps its
+        tokens; a new one has all.
+        """
+        before = self.bucket or self._idle
         if rate is None:
-            self.bucket = None
-        elif self.bucket is None:
+            self.bucket, self._idle = None, before
+        elif before is None:
             self.bucket = TokenBucket(rate, mono_ms)
-        elif rate != self.bucket.limit:
-            self.bucket.change(rate, mono_ms)
+        else:
+            self.bucket, self._idle = before, None
+            before.change(rate, mono_ms)
         self.concurrency = concurrency
         self.until_ms = until_ms
 
     def restart(self, mono_ms: int) -> None:
         """Empties the bucket, at a start of the server."""
+        self._idle = None
         if self.bucket is not None:
             self.bucket.empty(mono_ms)
+
+    def is_over(self) -> bool:
+        """Returns whether it limits nothing, and keeps no tokens for a rate that is set again."""
+        is_free = self.bucket is None and self.concurrency is None and not self.until_ms
+        return is_free and self._idle is None
 
     def places(self, now: Now, active: int) -> int:
         """Returns how many jobs may start now, whatever they cost."""
@@ -86,12 +98,12 @@ class Allowance:
 def allowance_of(
     before: Allowance | None, settings: QueueSettings, limited: TimeLimit | None, mono_ms: int
 ) -> Allowance | None:
-    """Returns the allowance of a queue with these limits, None if it has none; `before` was its
-    allowance until now.
+    """Returns the allowance of a queue with these limits, None if it has and had none; `before` was
+    its allowance until now.
     """
-    if settings.rate is None and settings.concurrency is None and limited is None:
+    if before is None and settings.rate is None and settings.concurrency is None and not limited:
         return None
     allowance = before or Allowance()
     until_ms = 0 if limited is None else limited.until_ms
     allowance.set_limits(settings.rate, settings.concurrency, until_ms, mono_ms)
-    return allowance
+    return None if allowance.is_over() else allowance

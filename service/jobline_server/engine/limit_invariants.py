@@ -14,7 +14,7 @@ def allowances_fit_settings(shard: Shard) -> str:
     for name, queue in shard.queues.items():
         settings, allowance = queue.settings, queue.allowance
         is_limited = bool(settings.rate or settings.concurrency or queue.limited)
-        if is_limited != (allowance is not None):
+        if is_limited > (allowance is not None) or (allowance is not None and allowance.is_over()):
             return f"queue {name} has the allowance {allowance}"
         if allowance is None:
             continue

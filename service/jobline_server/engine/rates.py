@@ -55,7 +55,7 @@ class TokenBucket:
         return mono_ms + max(-(-missing // self.limit.rate), 0)
 
     def change(self, limit: RateLimit, mono_ms: int) -> None:
-        """Goes on with another rate; the tokens stay, as far as they fit."""
+        """Goes on with another rate, or the same; the tokens stay, as far as they fit."""
         units = self._fill(mono_ms) * limit.period_ms // self.limit.period_ms
         self.limit = limit
         self._at_ms = max(self._at_ms, mono_ms)

@@ -249,6 +249,8 @@ class ShardState:
         for queue in self.queues.values():
             if queue.allowance is not None:
                 queue.allowance.restart(now.mono_ms)
+                if queue.allowance.is_over():
+                    queue.allowance = None
         runs = [lease for lot in self.lots.lots.every() for lease in lot.leases]
         singles = [job for job in self.jobs.every() if job.holder is not None]
         self.limiters = self.load.limiters

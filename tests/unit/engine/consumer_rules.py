@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
+from hypothesis.stateful import precondition, rule
 
-from jobline_server.engine.commands import ExtendItem, FailItem, LeasedJob, ReleaseItem
+from jobline_server.engine.commands import ExtendItem, FailItem, ReleaseItem
 from jobline_server.engine.decide.ack import decide_ack
-from jobline_server.engine.decide.lease import decide_lease
 from jobline_server.engine.decide.once import decide_abandon
 from jobline_server.engine.decide.settle import decide_extend, decide_fail, decide_release
 from jobline_server.engine.holder import graces_in
@@ -20,10 +19,9 @@ from jobline_server.engine.values import (
     RevokeReason,
     SettleOutcome,
 )
-from tests.pushed_payloads import options_of
 from tests.unit.engine import reference_once
-from tests.unit.engine.histories import DELAYS, PICKS, QUEUE, WORKER
-from tests.unit.engine.side_by_side import SideBySide
+from tests.unit.engine.histories import DELAYS, PICKS, WORKER
+from tests.unit.engine.lease_rules import LeaseRules
 
 
 def held(machine):
@@ -34,76 +32,8 @@ def has_sessions(machine):
     return machine.both.sessions
 
 
-class ConsumerRules(RuleBasedStateMachine):
-    """Leases are given, kept, settled and lost."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.both = SideBySide()
-
-    @rule(
-        queue=QUEUE,
-        worker=st.sampled_from(["w1", "w2", ""]),
-        most=st.sampled_from([1, 3, 20]),
-        max_bytes=st.sampled_from([1_000, 1_000, 1_000, 5, 0]),
-        names=st.sampled_from(
-            [None, None, None, None, frozenset({""}), frozenset({"mail"}), frozenset({"x"})]
-        ),
-        lease_ms=st.sampled_from([0, 0, 7_300]),
-        behind=st.sampled_from([0, 0, 0, 1, 2]),
-    )
-    def lease(self, queue, worker, most, max_bytes, names, lease_ms, behind):
-        """The journal takes what was recorded; the disk may be some turns behind."""
-        self._lease(queue, worker, most, max_bytes, names, lease_ms, behind)
-
-    def _lease(self, queue, worker, most, max_bytes, names, lease_ms, behind):
-        both = self.both
-        both.commit(behind)
-        both.begin()
-        if queue not in both.shard.queues:
-            return
-        if worker and worker in both.sessions and both.sessions[worker].disconnected_ms is not None:
-            return
-        holder, consumer = both.session(worker) if worker else both.pull()
-        leased = decide_lease(
-            both.shard,
-            both.now,
-            both.shard.queues[queue],
-            holder,
-            max_jobs=most,
-            max_bytes=max_bytes,
-            names=names,
-            lease_ms=lease_ms,
-            max_slots=most,
-        )
-        both.shard.clocks.arm(holder)
-        expected = both.model.lease(queue, consumer, most, max_bytes, names, lease_ms)
-        found = [self._told(item) for item in leased.items()]
-        assert [one for part in found for one in part] == [
-            (
-                (job.id, job.delivery, job.payload, job.lease_ms, job.attempts + 1, job.why),
-                (job.options, job.job_key, job.continues),
-            )
-            for job in expected
-        ]
-        both.leases |= {(job.id, job.delivery): None for job in expected}
-
-    @rule(worker=st.sampled_from(["w1", "w2", ""]))
-    def lease_everything(self, worker):
-        """What most steps need: jobs that somebody has."""
-        for queue in ("a", "b"):
-            self._lease(queue, worker, 20, 1_000, None, 0, 0)
-
-    def _told(self, item):
-        if isinstance(item, LeasedJob):
-            lease = item.id, item.delivery, item.payload, item.lease_ms, item.attempt, item.reason
-            return [(lease, (item.options, item.job_key, item.continues_group))]
-        jobs = []
-        for index, payload in enumerate(item.payloads):
-            one = item.first_id + index, item.delivery, payload, item.lease_ms, 1, 1
-            options = options_of(item.payloads, index, item.options)
-            jobs.append((one, (options, item.payloads.job_key_of(index), False)))
-        return jobs
+class ConsumerRules(LeaseRules):
+    """Leases are kept, settled and lost."""
 
     @precondition(held)
     @rule(picks=PICKS, results=st.lists(st.sampled_from([b"", b"", b"done"]), max_size=6))

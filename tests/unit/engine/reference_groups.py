@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from jobline_server.engine.group_settings import GroupSettings, OnDeadHead
-from jobline_server.engine.values import JobState, QueueSettings
+from jobline_server.engine.values import EndReason, JobState, QueueSettings
 from tests.unit.engine.reference_jobs import ModelJob, first
 from tests.unit.engine.reference_sticky import ModelSticky
 
@@ -84,7 +84,8 @@ class ModelGroups:
             group.line.remove(job.id)
         if job.id in group.admitted:
             group.admitted.remove(job.id)
-            if job.state is JobState.DEAD and self.is_held_by(job):
+            ran = job.reason is not EndReason.EXPIRED
+            if job.state is JobState.DEAD and ran and self.is_held_by(job):
                 group.dead.add(job.id)
             self.go_on(job.queue, job.group)
 

@@ -59,40 +59,46 @@ class ReferenceModel(Operators):
         active = sum(job.queue == name for job in self.live(S.ACTIVE))
         most = queue.room(self.wall_ms, self.mono_ms, active, most)
         ready = [job for job in self.live(S.READY) if job.queue == name]
-        ready = [job for job in ready if self.groups.lets_run(job)]
+        ready = [job for job in ready if self.groups.lets_run(job) and may_have(holder, job)]
+        ready = [job for job in ready if self.sticky.may_have(holder, job)]
         for job in sorted(ready, key=lambda job: (-job.options.priority, job.place)):
             if len(taken) == most:
                 break
             lane = *job.lane(), self.sticky.owner(job)
             if (names is not None and job.options.name not in names) or lane in held_up:
                 continue
-            if not (may_have(holder, job) and self.sticky.may_have(holder, job)):
-                continue
             if job.offset > self.committed:
-                if job.place > 0:
-                    held_up.add(lane)
+                held_up |= {lane} if job.place > 0 else set()
                 continue
-            max_bytes, places = max_bytes - job.bytes(), places - (job.options.rules.slots or 1)
-            if min(max_bytes, places) < 0 and (taken or not is_idle):
+            left, free = max_bytes - job.bytes(), places - (job.options.rules.slots or 1)
+            if min(left, free) < 0 and (taken or not is_idle):
                 break
-            if not queue.pays(job.options):
+            if not self.limiters.let_out(job.options, self.wall_ms, self.mono_ms):
+                held_up.add(lane)
+                continue
+            if not queue.bucket.pays(job.options):
                 break
+            self.limiters.take(job.options)
+            max_bytes, places = left, free
+            job.state = S.ACTIVE
             taken.append(job)
         for job in taken:
-            job.state, job.holder = S.ACTIVE, holder
-            job.delivery = max(job.delivery + 1, self.first_delivery)
-            own = first(job.options.lease_ms, self.settings(name).lease_ms, 30_000)
-            job.lease_ms = lease_ms or own
-            job.deadline_ms = self.mono_ms + job.lease_ms
-            self._start_timeout(job)
-            job.continues = (
-                bool(job.group) and self.sticky.lease(holder, job) and self._is_serial(job)
-            )
+            self._start(job, holder, lease_ms)
         return taken
 
     def _is_serial(self, job: ModelJob) -> bool:
         own, of_queue = self.groups.of(job).settings, self.settings(job.queue).group
         return first(own.concurrency, of_queue.concurrency, 1) == 1
+
+    def _start(self, job: ModelJob, holder: Consumer, lease_ms: int) -> None:
+        job.holder = holder
+        job.delivery = max(job.delivery + 1, self.first_delivery)
+        own = first(job.options.lease_ms, self.settings(job.queue).lease_ms, 30_000)
+        job.lease_ms = lease_ms or own
+        job.deadline_ms = self.mono_ms + job.lease_ms
+        self._start_timeout(job)
+        is_serial = bool(job.group) and self._is_serial(job)
+        job.continues = bool(job.group) and self.sticky.lease(holder, job) and is_serial
 
     def _expire_before_lease(self, name: str) -> None:
         if not self.queues[name].paused and any(job.queue == name for job in self.live(S.READY)):
@@ -252,7 +258,9 @@ class ReferenceModel(Operators):
         self.requests = {k: one for k, one in self.requests.items() if not one.volatile}
         self.producers = {k: one for k, one in self.producers.items() if not k[1]}
         for queue in self.queues.values():
-            queue.restart(self.mono_ms)
+            queue.bucket.restart(self.mono_ms)
+        for limiter in self.limiters.by_name.values():
+            limiter.bucket.restart(self.mono_ms)
         for job in self.live(S.ACTIVE):
             holder = job.holder
             assert holder is not None

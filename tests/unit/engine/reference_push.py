@@ -222,6 +222,8 @@ def _check_room(
         for job_id in plan.replaced
     ]
     count = len(created) - len(replaced)
+    if model.limiters.missing(new.options for new in created):
+        raise Refusal("LIMITER_NOT_FOUND")
     most = model.settings(name).max_waiting
     waiting = sum(job.queue == name for job in model.live(*WAITING))
     most_bytes = model.settings(name).max_waiting_bytes

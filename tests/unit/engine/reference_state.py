@@ -5,7 +5,7 @@ from __future__ import annotations
 from jobline_server.engine.values import EndReason, JobState, QueueSettings, SettleOutcome
 from tests.unit.engine.reference_groups import GroupsOfModel, ModelGroups
 from tests.unit.engine.reference_jobs import Key, ModelJob, ModelProducer, Request, retry_ms
-from tests.unit.engine.reference_limits import ModelQueue
+from tests.unit.engine.reference_limits import ModelLimiters, ModelQueue
 from tests.unit.engine.reference_sticky import ModelSticky
 from tests.unit.engine.reference_unique import Keys
 
@@ -32,12 +32,16 @@ class ReferenceState(GroupsOfModel):
         self.freed: list[tuple[bool, int]] = []
         self.superseded: list[int] = []
         self.sticky = ModelSticky()
+        self.limiters = ModelLimiters(self._passing)
 
     # Looking.
 
     def live(self, *states: JobState) -> list[ModelJob]:
         """Jobs in one of these states, oldest id first."""
         return [job for _, job in sorted(self.jobs.items()) if job.state in states]
+
+    def _passing(self, limiter: str) -> int:
+        return sum(limiter in job.options.rules.limiters for job in self.live(S.ACTIVE))
 
     def active(self, job_id: int, delivery: int) -> ModelJob | SettleOutcome:
         """The job that this lease is on, or why there is none."""

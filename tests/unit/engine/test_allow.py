@@ -174,6 +174,23 @@ def test_lower_concurrency_takes_no_job_away(world):
     assert leases(world) == []
 
 
+def test_g14_rate_that_is_taken_off_and_set_again_keeps_its_tokens(world):
+    """G14: it fills while it is off, as if it had been there; a restart knows nothing of it."""
+    world.plain(*[b"x"] * 9)
+    world.settings(rate=TWO_A_SECOND)
+    assert len(world.ids()) == 3
+    world.settings()
+    world.settings(rate=TWO_A_SECOND)
+    assert world.ids() == []
+    world.settings()
+    world.advance(500)
+    world.settings(rate=TWO_A_SECOND)
+    assert len(world.ids()) == 1
+    world.settings()
+    world.shard.restart_leases(world.now)
+    assert world.queue().allowance is None
+
+
 def test_higher_limits_wake_the_queue(world):
     world.settings(concurrency=1)
     woken(world)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from jobline_server.engine.allowance import Allowance
 from jobline_server.engine.apply.bookkeeping import close_gate
 from jobline_server.engine.decide.limiters import decide_put_limiter
 from jobline_server.engine.limit_invariants import (
@@ -32,7 +33,7 @@ def test_limits_that_are_not_in_force_are_noticed(world, queue):
     queue.allowance = allowance
     queue.settings = replace(queue.settings, concurrency=1)
     assert "queue q is limited to" in allowances_fit_settings(world.shard)
-    queue.settings = QueueSettings()
+    queue.settings, queue.allowance = QueueSettings(), Allowance()
     assert "queue q has the allowance" in allowances_fit_settings(world.shard)
 
 

@@ -38,12 +38,13 @@ from tests.unit.engine.histories import (
     ROWS,
     UNIQUE_ROWS,
 )
+from tests.unit.engine.limiter_rules import LimiterRules
 from tests.unit.engine.operator_rules import OperatorRules
 from tests.unit.engine.side_by_side import reached
 from tests.unit.engine.sticky_rules import StickyRules
 
 
-class EngineBesideModel(ConsumerRules, OperatorRules, GroupRules, StickyRules):
+class EngineBesideModel(ConsumerRules, OperatorRules, GroupRules, LimiterRules, StickyRules):
     """Each rule does the same to both and compares the answers."""
 
     def __init__(self) -> None:
@@ -161,6 +162,8 @@ class EngineBesideModel(ConsumerRules, OperatorRules, GroupRules, StickyRules):
         load = self.both.shard.load
         self.both.shard.leave_load()
         assert load == Load()
+        limiters = load.limiters.by_name.values()
+        assert not [limiter for limiter in limiters if limiter.active or limiter.line]
 
 
 ROUNDS_MAX = 4
@@ -199,6 +202,7 @@ RARE = {
     "group lets two run",
     "group paused while jobs wait",
     "job that waits in its group",
+    "lanes that wait for a limiter",
     "job between its phases",
     "job that continues its group",
     "job that is reserved",
@@ -208,6 +212,7 @@ RARE = {
     "job with headers of its own that left its lot",
     "push refused: GROUP_FULL",
     "push refused: IDEMPOTENCY_MISMATCH",
+    "push refused: LIMITER_NOT_FOUND",
     "push refused: QUEUE_FULL",
     "push: DUPLICATE",
     "push: DUPLICATE of a payload",
