@@ -43,6 +43,7 @@ RULES = {
     r"await ": "",
     r"awaited": "blocking",
     r"AsyncClient": "Client",
+    r"AsyncEntityRef": "EntityRef",
     r"AsyncGenerator\[(\w+), None\]": r"Iterator[\1]",
     r"AsyncGenerator|AsyncIterator": "Iterator",
     r"Awaitable\[(\w+)\]": r"\1",

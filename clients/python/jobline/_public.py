@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from jobline._asynchronous.client import AsyncClient
+from jobline._asynchronous.entities import AsyncEntityRef
 from jobline._blocking.client import Client
+from jobline._blocking.entities import EntityRef
 from jobline._context import BatchItem, CancelReason, Context
 from jobline._dead_letters import DeadLetters
 from jobline._declare import job
+from jobline._entity import Entity, EntityMethod, IdleReason, entity_method
 from jobline._enums import (
     AckLevel,
     EndReason,
@@ -118,6 +121,7 @@ __all__ = [
     "AckLevel",
     "AlreadyExists",
     "AsyncClient",
+    "AsyncEntityRef",
     "Attempt",
     "AttemptOutcome",
     "Backoff",
@@ -142,6 +146,9 @@ __all__ = [
     "DeliveryMode",
     "DiskFull",
     "EndReason",
+    "Entity",
+    "EntityMethod",
+    "EntityRef",
     "Event",
     "EventKind",
     "Explanation",
@@ -155,6 +162,7 @@ __all__ = [
     "HandlerSummary",
     "HandlerVariant",
     "IdempotencyMismatch",
+    "IdleReason",
     "Internal",
     "InvalidArgument",
     "Job",
@@ -240,6 +248,7 @@ __all__ = [
     "WorkerStats",
     "WrongState",
     "__version__",
+    "entity_method",
     "error_from_rpc",
     "job",
 ]

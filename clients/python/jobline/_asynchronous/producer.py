@@ -9,13 +9,15 @@ from typing import Any, Unpack
 
 from jobline import _codec as codec
 from jobline._asynchronous.connection import Connection
+from jobline._asynchronous.entities import AsyncEntityRef
 from jobline._asynchronous.observer import Observer
 from jobline._asynchronous.pusher import Pushers
+from jobline._entity import Entity
 from jobline._enums import AckLevel, AckLevelName
 from jobline._ids import RequestIds
 from jobline._keywords import spelled_out
 from jobline._new_job import key_of, unique_key_of
-from jobline._options import JobOptions, OptionsHow
+from jobline._options import JobOptions, OptionsHow, with_keywords
 from jobline._push.answers import lot_of, pushed_of
 from jobline._push.batching import BatchLimits
 from jobline._push.columns import options_and_own
@@ -109,6 +111,24 @@ class Producer(Observer):
             answers = await through(self._push_middleware, [job], send)
             return answers[0]
         return await self._pushers.current().push(batch_key, data, key, headers, group, unique)
+
+    @spelled_out(OptionsHow)
+    def entity(
+        self,
+        kind: str | type[Entity],
+        key: str,
+        *,
+        options: JobOptions | None = None,
+        **more: Unpack[OptionsHow],
+    ) -> AsyncEntityRef:
+        """Returns a reference to one entity, to call its methods; nothing is sent.
+
+        `kind`: its class, or the kind's name, which is its queue. `key`: which entity, ≤ 256
+        characters; the group of its jobs. `options`, or the fields of `JobOptions`: of all calls by
+        this reference. Raises InvalidArgument for no kind or key.
+        """
+        given = with_keywords(options, more, "entity")
+        return AsyncEntityRef(self, kind, key, given)
 
     async def _push_through(
         self, ack_level: AckLevel | None, jobs: Sequence[Outgoing]

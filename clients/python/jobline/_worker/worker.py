@@ -12,12 +12,14 @@ import grpc
 
 from jobline._arguments import list_given, number_given, span_given
 from jobline._channel import credentials_of, metadata_of, target_of
+from jobline._entity import Entity
 from jobline._forks import NeverPickled
 from jobline._handlers import UNSAID, refuse_bare
 from jobline._job_type import JobType
 from jobline._stream.frames import opening_of
 from jobline._times import Seconds, seconds_of, to_duration
 from jobline._worker.drain import Drain
+from jobline._worker.entities import ActiveEntities, let_go_at_end
 from jobline._worker.log import plain_log
 from jobline._worker.middleware import Middleware
 from jobline._worker.program import is_main_thread, run_to_its_end, stopped_by_signals
@@ -112,6 +114,7 @@ class Worker(NeverPickled):
             hard_stop=span_given("hard_stop", hard_stop),
         )
         self._routes = Routes()
+        self._entities: list[ActiveEntities] = []
         self._lease = lease_given(lease)
         self._weights = weights_given(queues)
         # Called when it runs: that may be in a child of this process.
@@ -183,6 +186,23 @@ class Worker(NeverPickled):
 
         return declare
 
+    def add_entity(
+        self, entity: type[Entity], *, max_active: int = 1_000, idle_after: Seconds = 300
+    ) -> None:
+        """Runs the methods of a class made from `Entity`: one job at a time for each key.
+
+        `max_active`: objects to keep in memory, those that run jobs beside them (default 1,000);
+        the least recently used goes first. `idle_after`: seconds without a job after which one is
+        let go of (300). Raises InvalidArgument as `add` does.
+        """
+        most = number_given("max_active", max_active, minimum=1)
+        active = ActiveEntities(
+            entity, max_active=most, idle_after=span_given("idle_after", idle_after)
+        )
+        for route in active.routes():
+            self._add(route)
+        self._entities.append(active)
+
     def _add(self, route: Route) -> None:
         if self._has_served:
             raise InvalidArgument("handlers are added before the worker starts")
@@ -228,7 +248,7 @@ class Worker(NeverPickled):
         self._has_served = True
         try:
             with stopped_by_signals(self.stop) if signals else nullcontext():
-                async with self._lifespan() as state:
+                async with self._lifespan() as state, let_go_at_end(self._entities):
                     self._worker_run = WorkerRun(
                         self._settings,
                         self._routes,
