@@ -24,6 +24,7 @@ from benchmarks import (
     growth,
     h2load,
     idle,
+    keys,
     latency,
     limited,
     machine,
@@ -47,6 +48,12 @@ async def _look_on(bench: Bench) -> None:
     await operators.act(bench)
 
 
+async def _many(bench: Bench) -> None:
+    """P12: many jobs become due at once, and many have keys."""
+    await due.become_due(bench)
+    await keys.many_keys(bench)
+
+
 BENCHMARKS: dict[str, Benchmark] = {
     "P1": pushing.lots,
     "P2": pushing.rows,
@@ -59,7 +66,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "P9": sizes.memory,
     "P10": sizes.start,
     "P11": growth.grow,
-    "P12": due.become_due,
+    "P12": _many,
     "P13": limited.limit,
     "P14": idle.idle,
     "P15": _look_on,

@@ -111,7 +111,8 @@ class Settings(BaseSettings):
         default=5_000_000,
         ge=1,
         le=1_000_000_000,
-        description="Job keys that are kept, 1 … 1,000,000,000; about 200 bytes of memory each.",
+        description="Job keys that are kept, 1 … 1,000,000,000; about 300 bytes of memory each. As "
+        "many unique keys may be throttled, about 200 bytes each.",
     )
     max_request_ids: int = Field(
         default=1_000_000,

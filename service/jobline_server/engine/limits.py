@@ -107,9 +107,10 @@ KEY_WINDOW_MS = 24 * HOUR_MS
 REQUEST_WINDOW_MS = 10 * MINUTE_MS
 # Keys on disk are grouped by the hour in which they expire.
 KEY_BUCKET_MS = 1 * HOUR_MS
-# Job keys of all shards together; about 200 bytes of memory each. At the cap, pushes with job keys
-# are refused. As many unique keys may be throttled, which outlive their jobs; about 250 bytes each.
-# Other unique keys live and end with their jobs, which have limits of their own.
+# Job keys of all shards together; about 300 bytes of memory each, with the text that its job keeps
+# (`benchmarks/keys.py`). At the cap, pushes with job keys are refused. As many unique keys may be
+# throttled, which outlive their jobs; about 200 bytes each. Other unique keys live and end with
+# their jobs, which have limits of their own.
 KEYS_MAX = 5_000_000
 # Request ids of all shards together, as large and as long-lived as 1,600 calls a second make them.
 REQUEST_IDS_MAX = 1_000_000

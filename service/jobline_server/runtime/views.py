@@ -292,6 +292,7 @@ class ServerView:
     commit_ms: float
     loop_lag_ms: float
     keys: int
+    throttled_keys: int
     disk_full: bool
     waiting_bytes: int
     shards: list[ShardView]

@@ -132,6 +132,9 @@ def _totals(view: ServerView) -> Iterator[Metric]:
     yield GaugeMetricFamily("jobline_workers", "Connected workers.", view.workers)
     yield GaugeMetricFamily("jobline_keys", "Idempotency keys that are kept.", view.keys)
     yield GaugeMetricFamily(
+        "jobline_throttled_keys", "Unique keys held until a time.", view.throttled_keys
+    )
+    yield GaugeMetricFamily(
         "jobline_waiting_bytes", "Payloads and logs of live jobs in bytes.", view.waiting_bytes
     )
 

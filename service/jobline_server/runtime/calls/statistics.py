@@ -51,6 +51,7 @@ class Statistics:
             commit_ms=core.commits.commit_seconds * 1_000,
             loop_lag_ms=core.heartbeat.lag.longest() * 1_000,
             keys=core.load.keys,
+            throttled_keys=core.load.throttles,
             disk_full=core.commits.disk_full,
             waiting_bytes=core.load.held_bytes(),
             shards=[],
