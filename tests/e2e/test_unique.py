@@ -14,6 +14,7 @@ from jobline import (
     AckLevel,
     AsyncClient,
     EndReason,
+    EventKind,
     InvalidArgument,
     JobNotFound,
     JobState,
@@ -70,7 +71,10 @@ async def test_each_mode_does_what_it_says(tmp_path: Path) -> None:
 
 
 async def test_keys_and_what_waits_behind_them_outlive_the_process(tmp_path: Path) -> None:
-    """G6: the holder, the job behind it and a throttle are as they were."""
+    """G6: the holder, the job behind it and a throttle are as they were.
+
+    Predecessors: keys are lost at a restart.
+    """
     clock = ManualClock()
     async with a_life(tmp_path, clock) as client:
         held = await client.push("q", b"held", unique_key="held")
@@ -119,7 +123,7 @@ async def test_operators_see_keys_and_whom_a_job_waits_for(tmp_path: Path) -> No
 
 
 async def test_whoever_waits_for_a_replaced_job_is_told(tmp_path: Path) -> None:
-    """A mistake of others: who waits for a job that is dropped waits for the timeout."""
+    """Predecessors: who waits for a job that is dropped waits for the timeout."""
     async with a_life(tmp_path, ManualClock()) as client:
         old = await client.push("q", unique_key="k")
         waiting = asyncio.ensure_future(client.wait_one(old.id, timeout=60))
@@ -129,7 +133,7 @@ async def test_whoever_waits_for_a_replaced_job_is_told(tmp_path: Path) -> None:
 
 
 async def test_no_key_is_evicted_before_its_time_however_many_there_are(tmp_path: Path) -> None:
-    """Bunqueue evicted half of the unique keys above 1,000."""
+    """Predecessors: half of the unique keys are evicted above 1,000."""
     async with a_life(tmp_path, ManualClock()) as client:
         for _ in range(2):
             jobs = [NewJob(b"x", unique_key=f"user-{number}") for number in range(3_000)]
@@ -140,8 +144,8 @@ async def test_no_key_is_evicted_before_its_time_however_many_there_are(tmp_path
 
 
 async def test_no_key_of_a_user_means_anything_to_the_system(tmp_path: Path) -> None:
-    """Bunqueue let a stalled job vanish whose key began with `cron:`. A job key and a unique key of
-    the same name are two things, too.
+    """Predecessors: a user's key that begins with `cron:` makes a stalled job vanish. A job key and
+    a unique key of the same name are two things, too.
     """
     clock = ManualClock()
     async with a_life(tmp_path, clock) as client:
@@ -194,3 +198,36 @@ async def test_what_needs_a_ttl_says_so(tmp_path: Path) -> None:
         assert (await client.push("q", unique_key="k")).outcome is Out.THROTTLED
         settings = (await client.queues.get("q")).settings
         assert settings.unique_mode is UniqueMode.THROTTLE
+
+
+async def test_watchers_hear_of_pushes_that_returned_another_job(tmp_path: Path) -> None:
+    """For its job key or its unique key; how is the message."""
+    async with a_life(tmp_path, ManualClock()) as client:
+        watch = client.watch(kinds=["duplicate"])
+        heard = asyncio.ensure_future(anext(watch))
+        # The watch has begun when the first push is in another answer than its beginning.
+        await asyncio.sleep(0.1)
+        first = await client.push("q", b"x", unique_key="k", job_key="j", name="mail")
+        await client.push("q", b"y", unique_key="k", unique_mode="extend", unique_ttl=5, name="n")
+        await client.push("q", b"x", job_key="j")
+        events = [(await heard).event, (await anext(watch)).event]
+        await watch.aclose()
+        assert [(one.kind, one.job_id, one.name, one.message) for one in events] == [
+            (EventKind.DUPLICATE, first.id, "n", "EXTENDED"),
+            (EventKind.DUPLICATE, first.id, "", "DUPLICATE"),
+        ]
+        assert {one.state for one in events} == {JobState.READY}
+
+
+async def test_an_operator_frees_a_key(tmp_path: Path) -> None:
+    """Across a restart, too: the job that held it goes on without."""
+    clock = ManualClock()
+    async with a_life(tmp_path, clock) as client:
+        held = await client.push("q", unique_key="k")
+        assert await client.jobs.forget_unique_key("q", "k", reason="stuck") == held.id
+    async with a_life(tmp_path, clock) as client:
+        with pytest.raises(JobNotFound):
+            await client.jobs.forget_unique_key("q", "k")
+        newer = await client.push("q", unique_key="k")
+        assert newer.outcome is Out.CREATED
+        assert [job.id for job in await client.pull("q", max_jobs=2)] == [held.id, newer.id]

@@ -8,7 +8,7 @@ from jobline_server.engine.decide.push import decide_push
 from jobline_server.engine.rules import JobRules
 from jobline_server.engine.ties import Ties
 from jobline_server.engine.unique_rule import UniqueMode, UniqueRule
-from jobline_server.engine.values import JobOptions, JobState, PushOutcome
+from jobline_server.engine.values import JobOptions, JobState, Now, PushOutcome
 from jobline_server.storage.store import ItemKind
 from tests.pushed_outcomes import outcomes_of
 from tests.pushed_rows import NewJob, rows_of
@@ -18,9 +18,15 @@ from tests.storage.test_stored_messages import rot
 
 
 def push(
-    world: World, mode: UniqueMode, *, group: str = "", delay_ms: int = 0, ttl_ms: int | None = None
+    world: World,
+    mode: UniqueMode,
+    *,
+    group: str = "",
+    delay_ms: int = 0,
+    ttl_ms: int | None = None,
+    max_wait_ms: int | None = None,
 ) -> tuple[PushOutcome, int]:
-    options = JobOptions(rules=JobRules(unique=UniqueRule(mode, ttl_ms)))
+    options = JobOptions(rules=JobRules(unique=UniqueRule(mode, ttl_ms, max_wait_ms)))
     run_at_ms = world.now.wall_ms + delay_ms if delay_ms else 0
     rows = rows_of([NewJob(b"x", options, run_at_ms=run_at_ms, ties=Ties(group, "u"))])
     pushed = decide_push(world.shard, world.now, Push("q", options, rows))
@@ -72,3 +78,17 @@ def test_throttles_are_as_they_were_after_a_checkpoint() -> None:
     check_recovery(world)
     again = push(world, UniqueMode.THROTTLE, ttl_ms=60_000)
     assert again == (PushOutcome.THROTTLED, job_id)
+
+
+def test_a_series_of_pushes_goes_on_after_a_start() -> None:
+    """Its end is where it was: neither a restart nor a checkpoint begins another one."""
+    world = World()
+    began_ms = world.now.wall_ms
+    for _ in range(2):
+        push(world, UniqueMode.DEBOUNCE, delay_ms=30_000, max_wait_ms=40_000)
+        world.now = Now(world.now.wall_ms + 10_000, world.now.mono_ms + 10_000)
+        world.finish_checkpoint(truncate=True)
+        check_recovery(world)
+    outcome, last = push(world, UniqueMode.DEBOUNCE, delay_ms=30_000, max_wait_ms=40_000)
+    assert outcome is PushOutcome.DEBOUNCED
+    assert world.shard.jobs[last].run_at_ms == began_ms + 40_000

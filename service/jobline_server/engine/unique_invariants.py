@@ -28,13 +28,17 @@ def one_holder_each(shard: Shard) -> str:
 
 def claims_add_up(shard: Shard) -> str:
     """G6: all claims are counted, so that none is kept when no job has any; a job that waits for
-    its key is BLOCKED.
+    its key is BLOCKED, and one that holds it until it has ended is its only holder.
     """
     unique, claimed = shard.unique, 0
     for job in shard.jobs.values():
         claimed += bool(job.ties.unique_key)
         if job.ties.claim.parked and job.state is not JobState.BLOCKED:
             return f"job {job.id} is {job.state.name} and waits for its unique key"
+        if job.ties.unique_key and not job.ties.claim.parked and not job.ties.claim.until_ms:
+            holder = unique.holder(unique_hash(job.queue.name, job.ties.unique_key))
+            if holder != job.id:
+                return f"jobs {job.id} and {holder} both hold a unique key"
     if claimed != unique.held:
         return f"{claimed} jobs have a unique key, {unique.held} are counted"
     return ""

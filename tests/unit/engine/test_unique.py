@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,10 +10,12 @@ import pytest
 from jobline_server.engine.commands import RefusalKind, Refused, ReleaseItem
 from jobline_server.engine.decide.admin import decide_cancel, decide_delete_waiting
 from jobline_server.engine.load import Load
+from jobline_server.engine.producers import Call
 from jobline_server.engine.unique import unique_hash
 from jobline_server.engine.values import (
     FailAction,
 )
+from tests.shard_image import image_of
 from tests.unit.engine.unique_jobs import (
     Mode,
     Out,
@@ -108,6 +111,17 @@ class TestReject:
         found = push(world, new(Mode.REJECT), new(Mode.REJECT, key="v"), atomic=False)
         assert found[0] == (Out.REFUSED, 0)
         assert found[1][0] is Out.CREATED
+
+    def test_nothing_is_kept_of_what_is_refused(self, world):
+        """However often it comes: no call, no key, no fact."""
+        one(world)
+        before, load = image_of(world.shard), replace(world.shard.load)
+        for number in range(3):
+            jobs = [new(Mode.REJECT, job_key=f"k{at}") for at in range(10)]
+            call = Call(b"p" * 16, number, 0, 0)
+            pushed = world.push(jobs=jobs, atomic=False, calls=(call,))
+            assert {outcome for _, outcome, _ in pushed.exceptions} == {Out.REFUSED}
+        assert (image_of(world.shard), world.shard.load) == (before, load)
 
 
 class TestExtend:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +13,8 @@ from jobline_server.engine.decide.admin import decide_cancel, decide_retry
 from jobline_server.engine.decide.push import decide_push
 from jobline_server.engine.decide.queues import decide_delete_queue
 from jobline_server.engine.decide.update import decide_forget_unique_key
-from jobline_server.engine.unique import Throttle, ThrottleTable, UniqueKeys, unique_hash
+from jobline_server.engine.ties import Claim
+from jobline_server.engine.unique import Throttle, ThrottleTable, UniqueKeys, let_go, unique_hash
 from jobline_server.engine.values import (
     DEFAULT_OPTIONS,
     AckLevel,
@@ -251,7 +253,7 @@ def test_invariants_notice_a_key_without_its_job(parked):
 
 
 def test_invariants_notice_claims_that_are_not_counted(parked):
-    world, _, behind = parked
+    world, holder, behind = parked
     unique, job = world.shard.unique, world.shard.jobs[behind]
     unique.held += 1
     assert broken(world) == "G6: 2 jobs have a unique key, 3 are counted"
@@ -259,6 +261,11 @@ def test_invariants_notice_claims_that_are_not_counted(parked):
     job.state = S.SCHEDULED
     assert broken(world) == f"G6: job {behind} is SCHEDULED and waits for its unique key"
     job.state = S.BLOCKED
+    waiting = unique.parked.pop(unique_hash("q", "u"))
+    let_go(job)
+    assert broken(world) == f"G6: jobs {behind} and {holder} both hold a unique key"
+    unique.parked[unique_hash("q", "u")] = waiting
+    job.ties = replace(job.ties, claim=Claim(parked=True))
     key_hash = unique_hash("q", "t")
     unique.throttled.add(key_hash, Throttle(1 << 50, 1))
     assert broken(world) == f"G6: a throttled key points to {1 << 50}, which was never used"

@@ -30,7 +30,8 @@ def new(
     mode: UniqueMode | None = None, *, key: str = "u", payload: bytes = b"x", **rest: Any
 ) -> NewJob:
     delay_ms, job_key = rest.pop("delay_ms", 0), rest.pop("job_key", "")
-    run_at_ms = rest.pop("at_ms", WALL_MS) + delay_ms if delay_ms else 0
+    at_ms = rest.pop("at_ms", WALL_MS)
+    run_at_ms = at_ms + delay_ms if delay_ms else 0
     return NewJob(
         payload,
         options(mode, **rest),
