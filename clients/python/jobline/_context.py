@@ -23,6 +23,7 @@ from jobline.errors import InvalidArgument
 P = TypeVar("P")
 
 CHECKPOINT_BYTES_MAX = 64 << 10
+PIECE_BYTES_MAX = 64 << 10
 
 # Held while an event is made, which few handlers need: one lock for all contexts will do.
 _EVENTS = threading.Lock()
@@ -53,6 +54,7 @@ class Reporting(Protocol):
         progress: float | None = None,
         message: str | None = None,
         checkpoint: bytes | None = None,
+        partial: bytes | None = None,
     ) -> bool:
         """Sends a report of a job; returns False if its lease is lost."""
 
@@ -187,6 +189,19 @@ class Context:
         at 16 KiB.
         """
         self._reporting.log(self.job, named(LogLevel, level), text_given("text", text))
+
+    def partial(self, value: Any) -> None:
+        """Sends a piece of the result, bytes or a JSON value of ≤ 64 KiB, to those who wait for it:
+        `client.partials(id)`, `jobline job follow`.
+
+        Returns at once; pieces are sent in order, always before the job's outcome, and kept in
+        memory alone: the last 1 MiB of a job that runs. Raises CodecError for what has no JSON,
+        InvalidArgument for what is empty or larger.
+        """
+        data, _ = codec.encode(value)
+        if not 0 < len(data) <= PIECE_BYTES_MAX:
+            raise InvalidArgument(f"a piece has 1 byte … 64 KiB, not {len(data)} bytes")
+        self._reporting.report(self.job, partial=data)
 
     def save_checkpoint(self, value: Any) -> None:
         """Saves bytes or a JSON value, ≤ 64 KiB, for a later attempt, and for `checkpoint` here.

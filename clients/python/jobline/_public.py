@@ -46,6 +46,7 @@ from jobline._option_enums import BackoffKind, DeliveryMode
 from jobline._option_parts import Backoff, Retention
 from jobline._options import JobOptions
 from jobline._outcomes import Cancel, Dead, Outcome, Retry, Snooze, Stopped
+from jobline._partial import Partial
 from jobline._phases import Phase, Phases, PhaseState
 from jobline._push.push_middleware import Outgoing, PushMiddleware
 from jobline._queue_values import PriorityCount, Queue, QueueCounts, QueueSettings, RateLimit
@@ -202,6 +203,7 @@ __all__ = [
     "Outcome",
     "OutcomeUnknown",
     "Outgoing",
+    "Partial",
     "PayloadMisfit",
     "PermissionDenied",
     "Phase",

@@ -24,6 +24,7 @@ from jobline._event_kinds import EventKindName
 from jobline._job_end import JobEnd
 from jobline._job_log import LogLevel, LogLevelName
 from jobline._leased import LeasedJob
+from jobline._partial import Partial
 from jobline._server_values import WatchedEvent
 from jobline._times import Moment, Seconds, from_timestamp, seconds_of, to_duration, to_timestamp
 from jobline._values import Failed, JobError, QueueWeight
@@ -205,7 +206,11 @@ def outcomes_of(
 class Waiting:
     """The state of a wait over broken connections: jobs that have not ended, and the deadline."""
 
-    def __init__(self, now: float, ids: Iterable[int], timeout: Seconds) -> None:
+    def __init__(
+        self, now: float, ids: Iterable[int], timeout: Seconds, *, partials: bool = False
+    ) -> None:
+        self._partials = partials
+        self._seen = (0, 0)
         self.remaining = dict.fromkeys(ids)
         self.timeout = seconds_of(timeout)
         self.until = now + self.timeout
@@ -218,12 +223,27 @@ class Waiting:
         if not self.remaining:
             return None
         left = to_duration(max(0.0, self.until - now))
-        return message_of(pb.WaitRequest, ids=list(self.remaining), timeout=left)
+        ids = list(self.remaining)
+        return message_of(pb.WaitRequest, ids=ids, timeout=left, partials=self._partials)
 
     def take(self, response: pb.WaitResponse) -> JobEnd:
         """Handles a response; returns the job's end."""
         self.remaining.pop(response.id, None)
         return JobEnd.from_message(response)
+
+    def take_piece(self, response: pb.WaitResponse) -> Partial | None:
+        """Handles a response; returns the piece in it, None if it has none, or one that came
+        before.
+        """
+        if not response.partial:
+            self.remaining.pop(response.id, None)
+            return None
+        seen = self._seen
+        self._seen = response.partial_delivery, response.partial_number
+        if seen >= self._seen and seen[0] == self._seen[0]:
+            self._seen = seen
+            return None
+        return Partial.from_message(response)
 
     def timed_out(self) -> WaitTimeout:
         """Returns the error that names a job that has not ended."""

@@ -35,6 +35,7 @@ class _Recorder:
     def __init__(self) -> None:
         self.reports: list[Report] = []
         self.logs: list[tuple[LogLevel, str]] = []
+        self.partials: list[bytes] = []
 
     def report(
         self,
@@ -43,8 +44,12 @@ class _Recorder:
         progress: float | None = None,
         message: str | None = None,
         checkpoint: bytes | None = None,
+        partial: bytes | None = None,
     ) -> bool:
         """Records a report; the lease is never lost."""
+        if partial is not None:
+            self.partials.append(partial)
+            return True
         self.reports.append(Report(progress, message, checkpoint))
         return True
 
@@ -59,17 +64,18 @@ class _Recorder:
 
 
 class RecordedContext(Context):
-    """A context that keeps what its handler reports, in order: `reports`, and `logs` as (level,
-    text). `cancel(reason)` asks the handler to stop, as a worker would.
+    """A context that keeps what its handler reports, in order: `reports`, `partials` as bytes, and
+    `logs` as (level, text). `cancel(reason)` asks the handler to stop, as a worker would.
     """
 
-    __slots__ = ("logs", "reports")
+    __slots__ = ("logs", "partials", "reports")
 
     def __init__(self, job: LeasedJob, state: Any) -> None:
         recorder = _Recorder()
         super().__init__(job, recorder, state)
         self.reports = recorder.reports
         self.logs = recorder.logs
+        self.partials = recorder.partials
 
 
 def make_context(  # noqa: PLR0913  # one keyword for each attribute of a context

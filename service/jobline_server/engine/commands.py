@@ -267,6 +267,8 @@ class ExtendItem:
     lines: Sequence[NewLine] = ()
     phase: str = ""
     phase_result: bytes = b""
+    partial: bytes = b""
+    """Not decided about: those who wait for the job get it."""
 
 
 NotDone = list[tuple[int, SettleOutcome]]

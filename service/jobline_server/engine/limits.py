@@ -73,6 +73,13 @@ LOG_LINES_MAX = 1_000
 LOG_BYTES_MAX = 1 << 20
 LOG_LINE_BYTES_MAX = 16 << 10
 LOG_LINE_EXTRA_BYTES = 100
+# Pieces of results, in memory alone: one, those of a job, and those of all jobs; a piece counts as
+# its bytes and about what it takes in memory besides. And the jobs whose pieces one caller reads.
+PARTIAL_BYTES_MAX = 64 << 10
+PARTIALS_JOB_BYTES_MAX = 1 << 20
+PARTIALS_BYTES_MAX = 64 << 20
+PARTIAL_EXTRA_BYTES = 100
+PARTIAL_WAIT_IDS_MAX = 100
 ERROR_MESSAGE_BYTES_MAX = 4 << 10
 ERROR_STACK_BYTES_MAX = 16 << 10
 HEADERS_MAX = 64

@@ -13,7 +13,7 @@ from jobline_server.engine import limits
 from jobline_server.rpc.admission import Admission
 from jobline_server.rpc.convert import events, settles
 from jobline_server.rpc.convert.event_writer import EventWriter
-from jobline_server.rpc.convert.jobs import wait_response
+from jobline_server.rpc.convert.jobs import partial_response, wait_response
 from jobline_server.rpc.convert.leases import pull_response
 from jobline_server.rpc.convert.logs import check_line_count
 from jobline_server.rpc.convert.pull import pull_command, pull_to_give_back
@@ -26,6 +26,7 @@ from jobline_server.rpc.validate import fields
 from jobline_server.runtime.calls.pulls import PULL_BYTES_MAX
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.runtime.watch.feed_reader import Room
+from jobline_server.runtime.watch.partials import Piece
 
 
 class JobService:
@@ -123,15 +124,19 @@ class JobService:
         """Yields how jobs ended, as each one ends."""
         timeout_ms = events.wait_timeout_ms(request)
         ids = events.waited_ids(request)
-        count, waits = len(ids), self._runtime.waits.wait(ids, timeout_ms)
+        partials = events.wants_partials(request)
+        count = len(ids)
+        waits = self._runtime.waits.wait(ids, timeout_ms, partials=partials)
         # Not kept for the wait: ten thousand ids, up to an hour.
         del request, ids
         waiters = self._admission.waiters
         with waiters.admitted(), waiters.holding(count):
             async with aclosing(waits) as waiting:
-                async for ended in waiting:
-                    for job_id, end in ended:
-                        yield wait_response(job_id, end)
+                async for found in waiting:
+                    for one in found:
+                        yield (
+                            partial_response(one) if isinstance(one, Piece) else wait_response(*one)
+                        )
 
     async def Watch(
         self, request: job_service_pb2.WatchRequest, _context: Context

@@ -134,11 +134,13 @@ class Runtime:
     def _listen(self) -> None:
         """Has the parts notified of commits: first those that keep what happened."""
         core = self.core
+        self.settles.take_partials = self.waits.partials.take
         # Before the revokes: a worker that is to stop with a job has it.
         core.listen("commit_held_back", self.dispatcher.held_back.on_committed)
         core.listen("commit_ended_jobs", self.ended.writer.on_committed, Wants.ENDINGS)
         core.listen("commit_outcomes", self.outcomes.on_committed, Wants.ENDINGS)
         core.listen("commit_waits", self.waits.on_committed)
+        core.listen("commit_partials", self.waits.partials.on_committed)
         core.listen("commit_evictions", self.evictions.on_committed, Wants.ENDINGS)
         core.listen("commit_watchers", self.feed.on_committed)
         core.listen("commit_spans", core.durations.on_committed, Wants.ENDINGS)

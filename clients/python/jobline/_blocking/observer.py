@@ -11,10 +11,12 @@ from jobline._backoff import RETRY
 from jobline._blocking.connection import Connection, closing, messages_of, now, sleep
 from jobline._event_kinds import EventKindName
 from jobline._job_end import JobEnd
+from jobline._partial import Partial
 from jobline._requests import Waiting, Watching
 from jobline._server_values import WatchedEvent
 from jobline._times import Seconds
 from jobline.errors import JoblineError
+from jobline.v1.job_service_pb2 import WaitResponse
 
 
 class Observer:
@@ -30,8 +32,33 @@ class Observer:
         broken connection is opened again. Raises InvalidArgument and other refusals, and
         Unavailable when no server answered in that time.
         """
-        link = self._connection
         waiting = Waiting(now(), ids, timeout)
+        with closing(self._responses(waiting)) as responses:
+            for response in responses:
+                yield waiting.take(response)
+
+    def partials(self, id_: int, *, timeout: Seconds = 60) -> Iterator[Partial]:
+        """Yields the pieces of a job's result that its handler sends (`context.partial`), until the
+        job has ended; then `wait_one` returns how, at once.
+
+        It begins with the oldest piece that the server still has: 1 MiB of a job that runs, none of
+        one that has ended. `timeout`: in all, 0 s … 1 h. Raises WaitTimeout if the job has not
+        ended by then, JobNotFound if there is no such job, and the errors of `wait`.
+        """
+        waiting = Waiting(now(), [id_], timeout, partials=True)
+        with closing(self._responses(waiting)) as responses:
+            for response in responses:
+                piece = waiting.take_piece(response)
+                if piece is not None:
+                    yield piece
+                elif response.not_found:
+                    raise waiting.take(response).exception()
+        if waiting.remaining:
+            raise waiting.timed_out()
+
+    def _responses(self, waiting: Waiting) -> Iterator[WaitResponse]:
+        """Yields the responses to a wait, over broken connections."""
+        link = self._connection
         link.reach()
         tries = 0
         while (request := waiting.request(now())) is not None:
@@ -41,7 +68,7 @@ class Observer:
                 with closing(messages_of(start)) as responses:
                     for response in responses:
                         tries = 0
-                        yield waiting.take(response)
+                        yield response
             except JoblineError as error:
                 tries += 1
                 pause = RETRY.after(tries, random.random)

@@ -6,12 +6,26 @@ them, so the newest checkpoint of each held lease is kept and sent again on a ne
 
 from __future__ import annotations
 
+from typing import TypedDict, Unpack
+
+from jobline._stream.pieces import Pieces
 from jobline.v1 import job_service_pb2 as pb
 
 # Reports of one frame; the rest follow in the next.
 ITEMS_MAX = 10_000
 # Checkpoints of one frame, in bytes; the one that goes over it still goes.
 CHECKPOINT_BYTES_MAX = 2 << 20
+
+
+class Report(TypedDict, total=False):
+    """What a handler says of its job; `partial` is a piece of the result, of which none replaces
+    another.
+    """
+
+    progress: float | None
+    message: str | None
+    checkpoint: bytes | None
+    partial: bytes | None
 
 
 class Reports:
@@ -23,24 +37,22 @@ class Reports:
 
     def __init__(self) -> None:
         self._waiting: dict[int, pb.ExtendItem] = {}
+        self._pieces = Pieces()
         self._checkpoints: dict[int, tuple[int, bytes]] = {}
         self._phases: list[pb.ExtendItem] = []
         self._finished: dict[int, list[pb.ExtendItem]] = {}
 
     def __bool__(self) -> bool:
         """Returns whether a report waits to be sent."""
-        return bool(self._waiting or self._phases)
+        return bool(self._waiting or self._phases or self._pieces)
 
-    def add(
-        self,
-        id_: int,
-        delivery: int,
-        *,
-        progress: float | None = None,
-        message: str | None = None,
-        checkpoint: bytes | None = None,
-    ) -> None:
+    def add(self, id_: int, delivery: int, **report: Unpack[Report]) -> None:
         """Adds a report; it replaces what was not sent yet, field by field."""
+        progress, message = report.get("progress"), report.get("message")
+        checkpoint, partial = report.get("checkpoint"), report.get("partial")
+        if partial is not None:
+            self._pieces.add(id_, delivery, partial)
+            return
         item = self._waiting.get(id_)
         if item is None or item.delivery != delivery:
             item = self._waiting[id_] = pb.ExtendItem(id=id_, delivery=delivery)
@@ -64,8 +76,8 @@ class Reports:
 
     def take(self) -> list[pb.ExtendItem]:
         """Removes and returns as many reports as one frame may carry."""
-        items: list[pb.ExtendItem] = []
-        total = 0
+        items = self._pieces.take()
+        total = sum(len(item.partial) for item in items)
         while self._phases and total < CHECKPOINT_BYTES_MAX and len(items) < ITEMS_MAX:
             items.append(self._phases.pop(0))
             total += len(items[-1].phase_result)
@@ -87,6 +99,7 @@ class Reports:
     def lose(self, id_: int) -> None:
         """Drops the reports of a job whose lease is lost."""
         self.forget(id_)
+        self._pieces.forget(id_)
         if self._phases:
             self._phases = [item for item in self._phases if item.id != id_]
 
@@ -110,6 +123,7 @@ class Reports:
     def forget_waiting(self) -> None:
         """Drops all reports, because the server refused one."""
         self._waiting.clear()
+        self._pieces.clear()
         self._checkpoints.clear()
         self._phases.clear()
         self._finished.clear()

@@ -11,6 +11,7 @@ It knows nothing of handlers: which jobs run, and when, is decided by the worker
 from __future__ import annotations
 
 import math
+from typing import Unpack
 
 from jobline._enums import LeaseReason, RevokeReason, known
 from jobline._job_log import LogLevel
@@ -18,7 +19,7 @@ from jobline._leased import LeasedJob
 from jobline._stream.frames import Goaway, LostLease, Received, goaway_of, interrupted_release
 from jobline._stream.heartbeat import Heartbeat
 from jobline._stream.log_lines import LogLines
-from jobline._stream.reports import Reports
+from jobline._stream.reports import Report, Reports
 from jobline._stream.settles import Settles
 from jobline.v1 import job_service_pb2 as pb
 
@@ -191,17 +192,14 @@ class Session:
         self,
         id_: int,
         delivery: int,
-        *,
-        progress: float | None = None,
-        message: str | None = None,
-        checkpoint: bytes | None = None,
+        **report: Unpack[Report],
     ) -> bool:
         """Reports progress of a job; replaces what was not sent yet. Returns False if its lease was
         lost.
         """
         if self.held.get(id_) != delivery:
             return False
-        self._reports.add(id_, delivery, progress=progress, message=message, checkpoint=checkpoint)
+        self._reports.add(id_, delivery, **report)
         return True
 
     def finish_phase(self, id_: int, delivery: int, name: str, result: bytes) -> bool:

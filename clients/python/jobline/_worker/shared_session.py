@@ -13,11 +13,13 @@ from collections import deque
 from collections.abc import Container
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
+from typing import Unpack
 
 from jobline._enums import SettleOutcome
 from jobline._job_log import LogLevel
 from jobline._leased import LeasedJob
 from jobline._stream.frames import Received, interrupted_release
+from jobline._stream.reports import Report
 from jobline._stream.session import Session
 from jobline._stream.settles import SettleKind, SettleReport
 from jobline._worker.log import job_died
@@ -115,19 +117,10 @@ class SharedSession:
             self._take_item(item)
         self.wakeup.set()
 
-    def report(
-        self,
-        job: LeasedJob,
-        *,
-        progress: float | None = None,
-        message: str | None = None,
-        checkpoint: bytes | None = None,
-    ) -> bool:
+    def report(self, job: LeasedJob, **report: Unpack[Report]) -> bool:
         """Reports progress of a job; returns False if its lease is lost."""
         with self._lock:
-            is_held = self._session.report(
-                job.id, job.delivery, progress=progress, message=message, checkpoint=checkpoint
-            )
+            is_held = self._session.report(job.id, job.delivery, **report)
         self.wakeup.set()
         return is_held
 

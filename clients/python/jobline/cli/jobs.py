@@ -16,6 +16,7 @@ from jobline.cli.bulk import Verb, carry_out
 from jobline.cli.command import JOBS, Cli, command
 from jobline.cli.durations import show_moment
 from jobline.cli.exit_codes import Exit, UsageError
+from jobline.cli.job_follow import follow
 from jobline.cli.job_logs import logs
 from jobline.cli.job_update import forget_key, update
 from jobline.cli.selection import choose, id_of, job_filter, state_name
@@ -33,6 +34,7 @@ def register(app: typer.Typer) -> None:
     command(jobs, "get")(get)
     command(jobs, "ls")(ls)
     command(jobs, "logs")(logs)
+    command(jobs, "follow")(follow)
     command(jobs, "wait")(wait)
     command(jobs, "explain")(explain)
     command(jobs, "update")(update)

@@ -946,7 +946,10 @@ class ExtendItem(_message.Message):
     is refused with FAILED_PRECONDITION (WRONG_STATE), and with it the call, before any of it is done.
     """
     partial: _builtins.bytes
-    """Optional. A piece of the result, ≤ 64 KiB. Not served yet: UNIMPLEMENTED."""
+    """Optional. A piece of the result, ≤ 64 KiB, for those who `Wait` with `partials`. Never written: the server
+    keeps the last 1 MiB of a job that runs in memory, and 64 MiB of all jobs. One whose lease is lost is
+    dropped.
+    """
     phase_result: _builtins.bytes
     """Optional. With `phase`: what the phase returned; ≤ 1 MiB for all phases of a job together. Later
     attempts get it with their lease.
@@ -1633,6 +1636,11 @@ class WaitRequest(_message.Message):
 
     IDS_FIELD_NUMBER: _builtins.int
     TIMEOUT_FIELD_NUMBER: _builtins.int
+    PARTIALS_FIELD_NUMBER: _builtins.int
+    partials: _builtins.bool
+    """Optional. The pieces of results that workers send come too, each job's before its end, from the oldest
+    that the server still has; ≤ 100 jobs then. Unset: none.
+    """
     @_builtins.property
     def ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Required. The jobs, 1 … 10,000."""
@@ -1646,10 +1654,11 @@ class WaitRequest(_message.Message):
         *,
         ids: _abc.Iterable[_builtins.int] | None = ...,
         timeout: _duration_pb2.Duration | None = ...,
+        partials: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["timeout", b"timeout"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ids", b"ids", "timeout", b"timeout"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ids", b"ids", "partials", b"partials", "timeout", b"timeout"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1657,7 +1666,7 @@ Global___WaitRequest: _TypeAlias = WaitRequest  # noqa: Y015
 
 @_typing.final
 class WaitResponse(_message.Message):
-    """How one job ended."""
+    """How one job ended, or a piece of its result, if `partial` is set."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1668,6 +1677,9 @@ class WaitResponse(_message.Message):
     ERROR_FIELD_NUMBER: _builtins.int
     ENDED_AT_FIELD_NUMBER: _builtins.int
     NOT_FOUND_FIELD_NUMBER: _builtins.int
+    PARTIAL_FIELD_NUMBER: _builtins.int
+    PARTIAL_NUMBER_FIELD_NUMBER: _builtins.int
+    PARTIAL_DELIVERY_FIELD_NUMBER: _builtins.int
     id: _builtins.int
     """Output only. The job."""
     state: _job_pb2.JobState.ValueType
@@ -1680,6 +1692,16 @@ class WaitResponse(_message.Message):
     """Output only. There is no such job: it never was, its retention has passed, or it was deleted while
     somebody waited, at once and with a `reason`.
     """
+    partial: _builtins.bytes
+    """Output only. A piece of the result of a job that runs, which sent it; nothing but the id and the two
+    fields below is set then.
+    """
+    partial_number: _builtins.int
+    """Output only. Number of the piece: it grows by 1 with each of a delivery. A gap means that pieces between
+    are gone: the caller was slow, or the server has many, or it was restarted.
+    """
+    partial_delivery: _builtins.int
+    """Output only. The lease's counter of the attempt that sent it. Another one means that the job began anew."""
     @_builtins.property
     def error(self) -> _job_pb2.JobError:
         """Output only. The last error."""
@@ -1698,10 +1720,13 @@ class WaitResponse(_message.Message):
         error: _job_pb2.JobError | None = ...,
         ended_at: _timestamp_pb2.Timestamp | None = ...,
         not_found: _builtins.bool = ...,
+        partial: _builtins.bytes = ...,
+        partial_number: _builtins.int = ...,
+        partial_delivery: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["ended_at", b"ended_at", "error", b"error"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ended_at", b"ended_at", "error", b"error", "id", b"id", "not_found", b"not_found", "reason", b"reason", "result", b"result", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ended_at", b"ended_at", "error", b"error", "id", b"id", "not_found", b"not_found", "partial", b"partial", "partial_delivery", b"partial_delivery", "partial_number", b"partial_number", "reason", b"reason", "result", b"result", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from jobline.v1 import event_pb2, job_service_pb2
+from jobline_server.engine import limits
 from jobline_server.rpc import limits as rpc_limits
 from jobline_server.rpc.validate import fields
 from jobline_server.runtime.watch.watch_filter import WatchFilter
@@ -14,6 +15,13 @@ def waited_ids(request: job_service_pb2.WaitRequest) -> list[int]:
     """Returns the ids of the jobs to wait for, without repetitions."""
     fields.non_empty(request.ids, "ids")
     return list(dict.fromkeys(request.ids))
+
+
+def wants_partials(request: job_service_pb2.WaitRequest) -> bool:
+    """Returns whether the pieces of results are wanted, too."""
+    if request.partials:
+        fields.at_most(request.ids, "ids", limits.PARTIAL_WAIT_IDS_MAX)
+    return request.partials
 
 
 def wait_timeout_ms(request: job_service_pb2.WaitRequest) -> int:

@@ -12,6 +12,7 @@ from jobline_server.engine.ties import NO_TIES
 from jobline_server.rpc.convert.phases import fill_phases
 from jobline_server.rpc.convert.ties import fill_ties
 from jobline_server.runtime.views import DeadCount, JobView, Obstacle
+from jobline_server.runtime.watch.partials import Piece
 from jobline_server.wire.errors import fill_attempt, fill_error
 from jobline_server.wire.options import shared_message
 from jobline_server.wire.times import fill_time
@@ -106,6 +107,16 @@ def wait_response(job_id: int, ended: Ended | None) -> job_service_pb2.WaitRespo
     if ended.error is not None:
         fill_error(response.error, ended.error)
     return response
+
+
+def partial_response(piece: Piece) -> job_service_pb2.WaitResponse:
+    """Returns the response for a piece of a job's result."""
+    return job_service_pb2.WaitResponse(
+        id=piece.job_id,
+        partial=piece.data,
+        partial_number=piece.number,
+        partial_delivery=piece.delivery,
+    )
 
 
 def fill_obstacle(message: job_admin_service_pb2.Obstacle, obstacle: Obstacle) -> None:

@@ -144,8 +144,8 @@ def extends(items: Sequence[job_service_pb2.ExtendItem], field: str = "items") -
 
 def _extend(item: job_service_pb2.ExtendItem) -> ExtendItem:
     check_own_fields(item)
-    if item.partial:
-        raise fields.not_served("partial")
+    if len(item.partial) > limits.PARTIAL_BYTES_MAX:
+        raise fields.too_large("partial", f"at most {limits.PARTIAL_BYTES_MAX} bytes")
     has = item.HasField
     checkpoint = item.checkpoint if has("checkpoint") else None
     if checkpoint is not None and len(checkpoint) > limits.CHECKPOINT_BYTES_MAX:
@@ -162,6 +162,7 @@ def _extend(item: job_service_pb2.ExtendItem) -> ExtendItem:
         _lines(item.logs) if has("logs") else (),
         fields.single_line(item.phase, "phase", limits.PHASE_NAME_CHARACTERS_MAX),
         _phase_result(item),
+        item.partial,
     )
 
 

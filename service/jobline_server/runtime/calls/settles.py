@@ -65,6 +65,8 @@ class Settles:
     def __init__(self, core: Core, ended: EndedJobs) -> None:
         self._core = core
         self._ended = ended
+        self.take_partials: Callable[[Sequence[ExtendItem], NotDone], None] = _nobody
+        """Takes the pieces of results among extends; set by the runtime."""
 
     def ack(
         self,
@@ -176,7 +178,10 @@ class Settles:
 
     def extend(self, items: Sequence[ExtendItem]) -> NotDone:
         """Extends leases and takes reports."""
-        return self._settle(items, decide_extend)
+        not_done = self._settle(items, decide_extend)
+        if any(item.partial for item in items):
+            self.take_partials(items, not_done)
+        return not_done
 
     def extend_checked(self, items: Sequence[ExtendItem]) -> NotDone:
         """Does the same after `check_phases`; raises `Refused` as that does."""
@@ -239,6 +244,10 @@ class Settles:
             (index, _explained(ended, *leases[index]) if outcome is NOT_FOUND else outcome)
             for index, outcome in exceptions
         ]
+
+
+def _nobody(_items: Sequence[ExtendItem], _not_done: NotDone) -> None:
+    """Stands in until somebody takes pieces of results."""
 
 
 def _not_here(owners: Owners) -> NotDone:

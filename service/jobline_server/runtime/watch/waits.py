@@ -6,6 +6,7 @@ import asyncio
 from array import array
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
+from typing import overload
 
 from jobline_server.engine import limits
 from jobline_server.engine.commands import Refused
@@ -19,6 +20,7 @@ from jobline_server.runtime.ended.damage import damaged
 from jobline_server.runtime.ended.ended_jobs import EndedJobs, Kept
 from jobline_server.runtime.slots import ShardSlot
 from jobline_server.runtime.waiting import is_set_by
+from jobline_server.runtime.watch.partials import Partials, Piece
 from jobline_server.runtime.watch.wait_index import WaitIndex
 
 WaitedEnd = tuple[int, Ended | None]
@@ -64,6 +66,7 @@ class Waits:
     """All callers that wait for jobs."""
 
     def __init__(self, core: Core, ended: EndedJobs) -> None:
+        self.partials = Partials(max(slot.shard.epoch for slot in core.slots))
         self._core = core
         self._ended = ended
         self._waiting: WaitIndex[_Waiter] = WaitIndex()
@@ -126,13 +129,22 @@ class Waits:
         for waiter in self._waiting.take(ended.id):
             waiter.add(ended.id, ended)
 
-    async def wait(
+    @overload
+    def wait(
         self, ids: Sequence[int], timeout_ms: int
-    ) -> AsyncGenerator[list[WaitedEnd], None]:
+    ) -> AsyncGenerator[Sequence[WaitedEnd], None]: ...
+    @overload
+    def wait(
+        self, ids: Sequence[int], timeout_ms: int, *, partials: bool
+    ) -> AsyncGenerator[Sequence[WaitedEnd | Piece], None]: ...
+    async def wait(
+        self, ids: Sequence[int], timeout_ms: int, *, partials: bool = False
+    ) -> AsyncGenerator[Sequence[WaitedEnd | Piece], None]:
         """Yields jobs as they end; `None` for ids that are neither live nor kept. Returns after the
-        last job, or at the timeout.
+        last job, or at the timeout. With `partials` the pieces of each job come before its end.
         """
         waiter = _Waiter(ids)
+        reader = self.partials.read(ids if partials else (), waiter.arrived.set)
         del ids
         deadline = asyncio.get_running_loop().time() + timeout_ms / 1_000
         try:
@@ -144,13 +156,16 @@ class Waits:
                 # Ends found so far are sent before the rest is looked up.
                 yield waiter.take_ends()
             while waiter.missing or waiter.ends:
-                if waiter.ends:
+                if pieces := reader.take():
+                    yield pieces
+                elif waiter.ends:
                     yield waiter.take_ends()
                 elif waiter.refusal is not None:
                     raise waiter.refusal
                 elif not await _arrives(waiter, deadline):
                     break
         finally:
+            reader.close()
             self._remove(waiter)
 
     def _remove(self, waiter: _Waiter) -> None:
