@@ -151,6 +151,12 @@ class TestExtend:
         assert one(world) == (Out.DUPLICATE, until_ended)
         assert one(world, key="v") == (Out.DUPLICATE, for_longer)
 
+    def test_of_two_in_one_push_the_longer_one_counts(self, world):
+        _, first = one(world, ttl_ms=1_000)
+        push(world, new(Mode.EXTEND, ttl_ms=60_000), new(Mode.EXTEND, ttl_ms=2_000))
+        world.tick(30_000)
+        assert one(world) == (Out.DUPLICATE, first)
+
     def test_a_throttle_that_is_over_does_not_begin_again(self, world):
         """It is there until it is swept, and that is nobody's business."""
         _, first = one(world, Mode.THROTTLE, ttl_ms=1_000)

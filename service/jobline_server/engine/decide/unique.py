@@ -97,7 +97,7 @@ class Claims:
         self._run_at_ms: dict[int, int] = {}
         self._replaced: list[_Waiting] = []
         self._cancelled: list[int] = []
-        self._extended: dict[str, tuple[int, int]] = {}
+        self._extended: dict[tuple[str, int], int] = {}
         self._throttles = 0
         self.stored_rows = b""
         """Which rows are stored, for a repeat of the push; empty for all."""
@@ -154,7 +154,8 @@ class Claims:
             if not held_by:
                 return None
             if mode is UniqueMode.EXTEND:
-                self._extended[name] = (held_by, until_ms)
+                before_ms = self._extended.get((name, held_by), 0)
+                self._extended[name, held_by] = max(before_ms, until_ms)
             return self._reject(index, held_by) if mode not in _KEEPS else (_KEEPS[mode], held_by)
         if not key.holder_id:
             # A throttle alone does not keep a job from taking the key.
@@ -258,7 +259,7 @@ class Claims:
             shard.emit(JobsReplaced(at_ms, queue, [one.id for one in self._replaced]))
         if self._cancelled:
             shard.emit(CancelRequested(at_ms, queue, self._cancelled))
-        for name, (job_id, until_ms) in self._extended.items():
+        for (name, job_id), until_ms in self._extended.items():
             fact = UniqueKeyExtended(at_ms, queue, name, job_id, until_ms, self._aged_ms)
             shard.emit(fact)
 
