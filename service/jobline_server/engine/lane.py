@@ -168,13 +168,14 @@ class Lane:
         return at
 
     def take_out(self, item: LaneItem) -> None:
-        """Removes an item of one job, wherever it is; the caller counts it out of the queue."""
-        for items in (self.items, self.unswept):
-            at = _before(items, len(items), item.place())
-            if at < len(items) and items[at] is item:
-                del items[at]
-                self.ready -= 1
-                return
+        """Removes an item of one READY job, wherever it stands; the caller counts it out of the
+        queue.
+        """
+        items, place = self.items, item.place()
+        if self.unswept and place_of(self.unswept[0]) <= place:
+            items = self.unswept
+        del items[_before(items, len(items), place)]
+        self.ready -= 1
 
     def leave(self, jobs: int) -> None:
         """Counts `jobs` out that are no longer READY, and sweeps a few items. Their items stay in

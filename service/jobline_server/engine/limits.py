@@ -148,7 +148,7 @@ STICKY_MS = 4_750
 # Groups of a shard whose last session is known, those that are idle among them; about 200 bytes of
 # memory each. Beyond it half of them are forgotten, the oldest ones.
 STICKY_GROUPS_MAX = 100_000
-# Reserved jobs that are given away in one slice: about 5 µs each.
+# Reserved jobs that are given away in one slice: about 4 µs each.
 STICKY_SLICE_JOBS = 1_000
 
 # Backpressure: the server as a whole.

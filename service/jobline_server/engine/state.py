@@ -27,7 +27,7 @@ from jobline_server.engine.lots import LotIndex
 from jobline_server.engine.producers import ProducerTable
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.shard_messages import MessageTable
-from jobline_server.engine.sticky import StickyJobs
+from jobline_server.engine.sticky import StickyJobs, give_all_away
 from jobline_server.engine.tables import IdTable
 from jobline_server.engine.timeouts import start_run_timeout, start_timeouts
 from jobline_server.engine.unique import UniqueKeys
@@ -256,7 +256,8 @@ class ShardState:
         self.limiters = self.load.limiters
         active = active_of(self.jobs.every(), self.lots.lots.every())
         join(self.limiters, self.own_limiters, active, now)
-        self.sticky.restart(self.queues.values())
+        give_all_away(self.queues.values())
+        self.sticky = StickyJobs()
         self.clocks.restart(now, chain(runs, singles))
         for lease in runs:
             start_run_timeout(self, lease)

@@ -12,7 +12,8 @@ and no session is known to have had a group's last job.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import islice
 
 from jobline_server.engine import limits
 from jobline_server.engine.job import NOT_RESERVED, Job, Reserved
@@ -113,33 +114,47 @@ class StickyJobs:
             self._fresh = []
         while self._left and limit > 0:
             queue, session = self._left[0]
-            job = _first_of(queue, session)
-            if job is None:
+            found = reserved_for(queue, session, limit)
+            limit -= len(found)
+            if limit > 0:
                 self._left.popleft()
-                continue
-            limit -= 1
-            give_away(job)
-            queues[queue] = None
+            if found:
+                give_away(queue, found)
+                queues[queue] = None
         while self._due and limit > 0 and self._due[0][0] <= mono_ms:
-            ids = self._due[0][1]
-            if not ids:
-                self._due.popleft()
-                continue
-            limit -= 1
-            job_id, number = ids.popleft()
-            job = jobs.find(job_id)
-            if job is not None and job.details.reserved.number == number:
-                give_away(job)
-                queues[job.queue] = None
+            limit -= self._take_due(self._due[0][1], jobs, limit, queues)
         return list(queues)
 
-    def restart(self, queues: Iterable[Queue]) -> None:
-        """Forgets all after recovery: of the last hand-outs nobody knows."""
-        for queue in queues:
-            for session in list(queue.gates.own):
-                while (job := _first_of(queue, session)) is not None:
-                    give_away(job)
-        self.__init__()  # type: ignore[misc]
+    def _take_due(
+        self,
+        entries: deque[tuple[int, int]],
+        jobs: Jobs[Job],
+        limit: int,
+        queues: dict[Queue, None],
+    ) -> int:
+        """Gives the jobs of up to `limit` entries away that are due together; returns how many
+        entries were taken.
+        """
+        found: dict[Queue, list[Job]] = {}
+        count = min(limit, len(entries))
+        for _ in range(count):
+            job_id, number = entries.popleft()
+            job = jobs.find(job_id)
+            if job is not None and job.details.reserved.number == number:
+                found.setdefault(job.queue, []).append(job)
+        if not entries:
+            self._due.popleft()
+        for queue, of_queue in found.items():
+            give_away(queue, of_queue)
+            queues[queue] = None
+        return count
+
+
+def give_all_away(queues: Iterable[Queue]) -> None:
+    """Gives all reserved jobs away, after recovery: of the last hand-outs nobody knows."""
+    for queue in queues:
+        for session in list(queue.gates.own):
+            give_away(queue, reserved_for(queue, session, queue.gates.shut))
 
 
 def take_woken(queue: Queue, committed: int) -> list[str]:
@@ -184,20 +199,20 @@ def unreserve(job: Job) -> None:
         job.details.reserved = NOT_RESERVED
 
 
-def give_away(job: Job) -> None:
-    """Moves a reserved job to the lane of its kind, at its place."""
-    queue = job.queue
-    lane = queue.lane_of(job)
-    lane.take_out(job)
-    queue.count_lane(lane, -1)
-    unreserve(job)
-    queue.put_back([job])
+def give_away(queue: Queue, jobs: Sequence[Job]) -> None:
+    """Moves reserved jobs of a queue to the lanes of their kind, each at its place."""
+    before: dict[Lane, int] = {}
+    for job in jobs:
+        lane = queue.lane_of(job)
+        before.setdefault(lane, lane.ready)
+        lane.take_out(job)
+        unreserve(job)
+    queue.count_ready(before)
+    queue.put_back(jobs)
 
 
-def _first_of(queue: Queue, session: str) -> Job | None:
-    """Returns a job that is reserved for a session; None if there is none."""
-    for lane in queue.gates.own.get(session, {}).values():
-        head = lane.head()
-        if isinstance(head, Job):  # pragma: no branch: a lane of a session is not empty
-            return head
-    return None
+def reserved_for(queue: Queue, session: str, limit: int) -> list[Job]:
+    """Returns up to `limit` jobs of a queue that are reserved for a session."""
+    lanes = queue.gates.own.get(session, {}).values()
+    items = (item for lane in lanes for item in lane if isinstance(item, Job) and item.is_ready())
+    return list(islice(items, limit))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from itertools import pairwise
 from random import Random
 
@@ -187,3 +188,20 @@ def test_head_is_found_in_what_is_still_to_be_swept():
     assert lane.unswept
     lane.items.clear()
     assert lane.head() is lane.items[0]
+
+
+def test_item_is_taken_out_wherever_it_stands():
+    """At the head, within, at the end; and behind the point that a sweep has reached."""
+    jobs = [job(i) for i in range(1, 10)]
+    for one in jobs:
+        one.order = one.id
+    lane = filled(*jobs)
+    for one in (jobs[0], jobs[4], jobs[8]):
+        lane.take_out(one)
+    assert [one.order for one in lane] == [2, 3, 4, 6, 7, 8]
+    lane.unswept = deque([jobs[6], jobs[7]])
+    lane.items = deque([jobs[1], jobs[2], jobs[3], jobs[5]])
+    for one in (jobs[6], jobs[2]):
+        lane.take_out(one)
+    assert [one.order for one in lane] == [2, 4, 6, 8]
+    assert lane.ready == 4

@@ -90,6 +90,27 @@ def test_worker_that_takes_no_more_gives_its_jobs_away_at_once(world):
     assert look(world) == 0
 
 
+def test_jobs_of_two_sessions_and_queues_are_given_away_together(world):
+    """Whichever left, and whatever was leased or changed meanwhile."""
+    holders = [had(world, "a", "w1"), had(world, "b", "w2")]
+    ids = pushed(world, "a", "b")
+    for holder in holders:
+        world.shard.sticky.leave(world.queue(), holder.session_id)
+    assert look(world) == 1
+    assert world.ids(holder=world.session("w3")) == ids
+    world.check()
+
+
+def test_job_that_was_leased_in_time_is_not_given_away(world):
+    holder = had(world, "a", "w1")
+    [job_id] = pushed(world, "a")
+    look(world)
+    world.shard.sticky.leave(world.queue(), holder.session_id)
+    assert world.ids(holder=holder) == [job_id]
+    assert look(world, limits.STICKY_MS) == 0
+    world.check()
+
+
 def test_no_step_gives_away_more_than_a_slice(world, monkeypatch):
     monkeypatch.setattr(limits, "STICKY_SLICE_JOBS", 2)
     holder = had(world, "a", "w1")
@@ -195,6 +216,7 @@ def test_lane_that_a_limiter_closed_is_closed_to_its_session(world):
         job = world.one(holder=holder)
         world.ack([(job.id, job.delivery)])
     first, second = pushed(world, "a", "b", rules=rules)
+    world.check()
     assert world.ids(1, holder=holder) == [first]
     assert world.ids(holder=holder) == []
     assert world.queue().gates.own == {}
@@ -224,15 +246,19 @@ def test_job_may_take_several_places_of_its_sessions_window(world):
 def test_after_a_restart_nobody_has_had_anything(world):
     """The journal has hand-outs from the middle of a lane; and what was reserved is everybody's."""
     holder = had(world, "a", "w1")
+    had(world, "d", "w1")
     [older] = pushed(world, "b")
     [first, second] = [pushed(world, "a")[0], pushed(world, "c")[0]]
     assert world.ids(1, holder=holder) == [older]
     assert world.ids(holder=holder)[:1] == [first]
+    [third] = pushed(world, "d")
     recovered = world.recovered()
+    assert recovered.jobs[third].reserved_for == "session of w1"
     recovered.restart_leases(world.now)
     queue = recovered.queues["q"]
     assert (queue.gates.own, queue.gates.shut, bool(recovered.sticky.last)) == ({}, 0, False)
-    assert second in recovered.jobs
+    assert queue.in_reach() == 1
+    assert {second, third} <= {*recovered.jobs}
 
 
 def test_sessions_are_offered_what_is_on_disk(world):
