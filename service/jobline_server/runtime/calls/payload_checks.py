@@ -6,13 +6,15 @@ while a new version is rolled out, there are two. It is not checked where there 
 against: no worker is connected, one of them announces no schema, or one that cannot be used.
 
 Schemas come from workers. They are compiled once, refer to nothing outside themselves, and match
-patterns in linear time. Payloads are limited in size, so that each check takes some milliseconds.
+patterns in linear time. Their width (`schema_width`) and the size of payloads are limited, so
+that a check takes some milliseconds, and less than a tenth of a second whatever it is.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -23,14 +25,20 @@ from jobline_server.engine.decide.known_keys import job_keys_of
 from jobline_server.engine.keys import JOB_KEY, REQUEST_ID, hash_of
 from jobline_server.engine.queue import Queue
 from jobline_server.runtime.calls.handlers import Handlers
+from jobline_server.runtime.calls.schema_width import width_of
 from jobline_server.runtime.core import Core
 
 # A larger payload is refused in a queue that checks: to parse this much takes two milliseconds, and
 # the loop stands still meanwhile.
 CHECKED_PAYLOAD_BYTES_MAX = 256 << 10
-# Payloads and bytes that are checked in one step.
-STEP_PAYLOADS = 200
-STEP_BYTES = 256 << 10
+# The width of all schemas of a name together. Wider ones cannot be used.
+WIDTH_MAX = 1_024
+# Their width times the bytes of a payload: each takes about 10 ns.
+CHECKED_WORK_MAX = 8 << 20
+# What a pattern may take in memory: so long that the slowest take half a microsecond for a byte.
+PATTERN_BYTES_MAX = 64 << 10
+# Payloads are checked in steps of about this long.
+STEP_SECONDS = 0.005
 # Compiled schemas, some kilobytes each; the least recently used go.
 SCHEMAS_MAX = 1_000
 # Of the place in a schema, for messages.
@@ -57,15 +65,14 @@ class PayloadChecks:
         """Raises `Refused` with PAYLOAD_MISFIT or TOO_LARGE. A push that came before is not
         refused, nor a job whose key is known: what was stored was checked then.
         """
-        size = 0
-        for number, job in enumerate(_candidates(command), 1):
+        began = time.perf_counter()
+        for job in _candidates(command):
             why = self._why_not(command.queue, job)
             if why is not None and not self._came_before(command, job):
                 raise why
-            size += len(job.payload)
-            if number % STEP_PAYLOADS == 0 or size >= STEP_BYTES:
-                size = 0
+            if time.perf_counter() - began > STEP_SECONDS:
                 await asyncio.sleep(0)
+                began = time.perf_counter()
 
     def check_update(self, queue: Queue, name: str, payload: bytes) -> None:
         """Raises `Refused`, as for a push, if a job of this name cannot have this payload."""
@@ -76,11 +83,15 @@ class PayloadChecks:
 
     def _why_not(self, queue: str, job: Candidate) -> Refused | None:
         variants = self._handlers.find(queue, job.name)
-        validators = [validator_of(variant.payload_schema) for variant in variants]
-        if not validators or None in validators:
+        if not variants or len(variants) > WIDTH_MAX:
             return None
-        if len(job.payload) > CHECKED_PAYLOAD_BYTES_MAX:
-            message = f"must be at most {CHECKED_PAYLOAD_BYTES_MAX} bytes in a queue that checks"
+        schemas = [compiled(one) for one in dict.fromkeys(one.payload_schema for one in variants)]
+        width = sum([schema.width for schema in schemas])
+        if width > WIDTH_MAX:
+            return None
+        bytes_max = min(CHECKED_PAYLOAD_BYTES_MAX, CHECKED_WORK_MAX // width)
+        if len(job.payload) > bytes_max:
+            message = f"must be at most {bytes_max} bytes in a queue that checks"
             return Refused(RefusalKind.TOO_LARGE, message, field=job.field)
         try:
             # No payload is what clients send for null.
@@ -88,11 +99,11 @@ class PayloadChecks:
         except (ValueError, RecursionError):
             return _misfit(job, "is not JSON, which the handlers of this name take")
         place = ""
-        for validator in validators:
-            error = next(iter(validator.iter_errors(value)), None)
-            if error is None:
+        for schema in schemas:
+            misfit = schema.first_misfit(value)
+            if misfit is None:
                 return None
-            place = place or "/".join(map(str, error.schema_path))
+            place = place or misfit
         why = f"does not fit the schema of its handlers at /{place}"
         return _misfit(job, why[:PLACE_CHARACTERS_MAX])
 
@@ -116,21 +127,42 @@ def checks(queue: Queue | None) -> bool:
     return queue is not None and queue.settings.check_payloads
 
 
-@lru_cache(maxsize=SCHEMAS_MAX)
-def validator_of(schema: str) -> Any:
-    """Returns the validator of a schema; None where it says nothing, or cannot be used."""
-    if not schema:
+class Schema(NamedTuple):
+    """A schema that was compiled; without a validator, if it says nothing or cannot be used."""
+
+    validator: Any
+    width: int
+
+    def first_misfit(self, value: Any) -> str | None:
+        """Returns the place in the schema that a value does not fit first; None if it fits."""
+        try:
+            # Not `iter_errors`: that lists all of them before it yields the first.
+            self.validator.validate(value)
+        except ValueError as error:
+            return "/".join(map(str, getattr(error, "schema_path", ())))
         return None
+
+
+_TAKES_ANYTHING = Schema(None, WIDTH_MAX + 1)
+
+
+@lru_cache(maxsize=SCHEMAS_MAX)
+def compiled(schema: str) -> Schema:
+    """Returns a schema, compiled."""
+    if not schema:
+        return _TAKES_ANYTHING
     import jsonschema_rs  # noqa: PLC0415  # only servers whose queues check payloads load it
 
     try:
-        return jsonschema_rs.validator_for(
-            json.loads(schema),
-            offline=True,
-            pattern_options=jsonschema_rs.RegexOptions(),
-        )
+        parsed = json.loads(schema)
+        width = width_of(parsed)
+        if width > WIDTH_MAX:
+            return _TAKES_ANYTHING
+        options = jsonschema_rs.RegexOptions(size_limit=PATTERN_BYTES_MAX)
+        validator = jsonschema_rs.validator_for(parsed, offline=True, pattern_options=options)
     except (ValueError, RecursionError):  # its own errors are such
-        return None
+        return _TAKES_ANYTHING
+    return Schema(validator, width)
 
 
 def _candidates(command: Push) -> Iterator[Candidate]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +18,7 @@ from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.producers import Call
 from jobline_server.engine.values import JobOptions, QueueSettings
 from jobline_server.runtime.calls import payload_checks
-from jobline_server.runtime.calls.payload_checks import CHECKED_PAYLOAD_BYTES_MAX, validator_of
+from jobline_server.runtime.calls.payload_checks import CHECKED_PAYLOAD_BYTES_MAX, compiled
 from jobline_server.runtime.clock import ManualClock
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.runtime.views import Audit
@@ -135,6 +136,9 @@ async def test_payload_may_fit_any_of_the_connected_versions(checking: Runtime) 
         '{"$ref":"http://127.0.0.1:9/schema"}',
         '{"$ref":"file:///etc/passwd"}',
         '{"pattern":"(?=x)x"}',
+        '{"pattern":"a{20000}"}',
+        '{"allOf":[{"properties":{"a":{"$ref":"#"}}},{"properties":{"a":{"$ref":"#"}}}]}',
+        json.dumps({"enum": [[number] for number in range(100)]}),
         "[" * 60_000,
     ],
 )
@@ -162,7 +166,7 @@ async def test_handler_for_any_name_counts_where_no_other_takes_it(checking: Run
 async def test_queues_without_the_setting_are_not_looked_at(
     checking: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(payload_checks, "validator_of", None)
+    monkeypatch.setattr(payload_checks, "compiled", None)
     assert await push(checking, b"anything", queue="other") == 1
 
 
@@ -186,7 +190,7 @@ async def test_repeat_of_a_push_that_was_stored_is_no_misfit(checking: Runtime) 
 async def test_many_payloads_are_checked_in_steps(
     checking: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(payload_checks, "STEP_PAYLOADS", 2)
+    monkeypatch.setattr(payload_checks, "STEP_SECONDS", 0)
     steps = 0
     task = asyncio.ensure_future(push(checking, *[b"1"] * 9))
     while not task.done():
@@ -196,6 +200,33 @@ async def test_many_payloads_are_checked_in_steps(
     assert task.result() == 9
 
 
+async def test_a_payload_with_many_faults_is_refused_at_its_first(checking: Runtime) -> None:
+    """All of them would take seconds to list."""
+    checking.streams.handlers.remove("first")
+    announce(checking, "first", '{"items":{"oneOf":[{"const":1},{"const":2}]}}')
+    payload = json.dumps([3] * 80_000).encode()
+    began = time.perf_counter()
+    refused = await refusal(
+        checking, Push("mail", JobOptions(name="send"), payloads=Payloads.of([payload]))
+    )
+    assert "/items/oneOf" in refused.message
+    assert time.perf_counter() - began < 1
+
+
+async def test_wide_schemas_check_smaller_payloads(checking: Runtime) -> None:
+    checking.streams.handlers.remove("first")
+    schema = {"items": {"anyOf": [{"minimum": number} for number in range(100)]}}
+    announce(checking, "first", json.dumps(schema))
+    assert await push(checking, json.dumps([200] * 1_000).encode()) == 1
+    payload = json.dumps([200] * 30_000).encode()
+    command = Push("mail", JobOptions(name="send"), payloads=Payloads.of([payload]))
+    assert (await refusal(checking, command)).kind is RefusalKind.TOO_LARGE
+    # As many more workers, each with a schema of its own: nobody tries them all.
+    for number in range(10):
+        announce(checking, f"other {number}", json.dumps(schema | {"title": str(number)}))
+    assert await push(checking, payload) == 1
+
+
 def test_schemas_are_compiled_once() -> None:
     schema = json.dumps({"const": "compiled once"})
-    assert validator_of(schema) is validator_of(schema)
+    assert compiled(schema) is compiled(schema)
