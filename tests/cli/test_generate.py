@@ -218,6 +218,14 @@ def test_strange_schemas_are_anything(language: str, schema: str) -> None:
     assert generate(language, [handler("q", "n", schemas=(schema, schema))])
 
 
+def test_references_that_double_are_anything_in_the_end() -> None:
+    """A schema that is read to its end would take longer than anybody waits."""
+    definitions = {str(n): {"anyOf": [{"$ref": f"#/$defs/{n + 1}"}] * 100} for n in range(50)}
+    schema = json.dumps({"$ref": "#/$defs/0", "$defs": definitions})
+    text = generate("python", [handler("mail", "send", schemas=(schema, '{"type":"integer"}'))])
+    assert "JobType[Any, int]" in text
+
+
 def test_names_that_a_language_has_already_are_not_taken_again() -> None:
     schema = '{"title":"Any","type":"object","properties":{"x":{}}}'
     listed = f'{{"type":"array","items":{schema}}}'

@@ -16,6 +16,8 @@ from jobline.cli.generation.names import Names, camel
 
 # Schemas that lie within each other; deeper ones are `any`.
 DEPTH_MAX = 40
+# Schemas that are read of one handler, each as often as it is referred to; later ones are `any`.
+READS_MAX = 10_000
 # What a handler's identifier may have behind it in some language.
 _OF_A_HANDLER = ("", "Queue", "Name", "Payload", "Result")
 
@@ -178,14 +180,16 @@ class _Reader:
         )
         self._records: dict[str, str] = {}
         self._depth = 0
+        self._left = READS_MAX
 
     def root(self, name: str) -> Shape:
         """Returns the shape of the whole schema; a record is called `name`."""
         return self._read(self._schema, name, is_root=True)
 
     def _read(self, schema: Any, name: str, *, is_root: bool = False) -> Shape:
-        if not isinstance(schema, Mapping) or self._depth >= DEPTH_MAX:
+        if not isinstance(schema, Mapping) or self._depth >= DEPTH_MAX or not self._left:
             return ANYTHING
+        self._left -= 1
         self._depth += 1
         try:
             return self._shape(schema, name, is_root=is_root)
