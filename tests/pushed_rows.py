@@ -24,6 +24,7 @@ class NewJob(NamedTuple):
     run_at_ms: int = 0
     beside_bytes: int | None = None
     ties: Ties = NO_TIES
+    parent_indexes: tuple[int, ...] = ()
 
 
 def rows_of(jobs: Iterable[NewJob]) -> JobColumns:
@@ -31,12 +32,14 @@ def rows_of(jobs: Iterable[NewJob]) -> JobColumns:
     listed = list(jobs)
     keys = [job.job_key for job in listed]
     moments = [job.run_at_ms for job in listed]
+    indexes = [job.parent_indexes for job in listed]
     return JobColumns(
         [job.payload for job in listed],
         [job.options for job in listed],
         keys if any(keys) else [],
         moments if any(moments) else [],
         [job.ties for job in listed] if any(job.ties is not NO_TIES for job in listed) else [],
+        indexes if any(indexes) else [],
     )
 
 
@@ -45,8 +48,9 @@ def jobs_of(rows: JobColumns) -> list[NewJob]:
     keys = rows.job_keys or [""] * len(rows)
     moments = rows.run_at_ms or [0] * len(rows)
     ties = rows.ties or [NO_TIES] * len(rows)
+    indexes = rows.parent_indexes or [()] * len(rows)
     beside = [None] * len(rows)
-    return list(map(NewJob, rows.payloads, rows.options, keys, moments, beside, ties))
+    return list(map(NewJob, rows.payloads, rows.options, keys, moments, beside, ties, indexes))
 
 
 def with_call(push: Push, number: int) -> Push:

@@ -58,6 +58,11 @@ def image_of(shard: Shard) -> dict[str, Any]:
             to_shard: [(sent.number, sent.message) for sent in outbox]
             for to_shard, outbox in sorted(shard.messages.outboxes.items())
         },
+        "awaited": {
+            job_id: (record.durable_end(), record.shards)
+            for job_id, record in sorted(shard.dependencies.awaited.items())
+            if record.durable_end() or record.shards
+        },
         "inboxes": dict(sorted(shard.messages.received.items())),
         "limiters": dict(sorted(shard.own_limiters.items())),
         "unique": {
@@ -138,6 +143,7 @@ def _job(job: Job) -> tuple[Any, ...]:
         details.auto_retries,
         details.ttl_from_ms,
         details.phases,
+        (details.parents_left, details.blocked_until_ms),
     )
 
 

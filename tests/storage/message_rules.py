@@ -16,10 +16,10 @@ from hypothesis.stateful import RuleBasedStateMachine, rule
 from jobline_server.engine import invariants
 from jobline_server.engine.decide.messages import (
     decide_acknowledge,
-    decide_receive,
     decide_send,
     next_batch,
 )
+from jobline_server.engine.decide.receive import decide_receive
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.shard_messages import PushJobs
 from jobline_server.engine.values import DEFAULT_OPTIONS
@@ -91,7 +91,8 @@ class MessageRules(RuleBasedStateMachine):
         before = world.image
         world.crash(ops_kept=ops_kept)
         image = image_of(world.shard)
-        assert (image["outboxes"], image["inboxes"]) == (before["outboxes"], before["inboxes"])
+        for kind in ("outboxes", "inboxes", "awaited", "jobs"):
+            assert image[kind] == before[kind]
         invariants.check(world.shard)
 
     @rule(what=st.sampled_from(["commit", "cut", "stage", "finish", "truncate", "abandon"]))
@@ -114,14 +115,19 @@ class MessageRules(RuleBasedStateMachine):
         for shard in (SHARD, OTHER):
             self._world(shard).commit()
             self._crash(shard)
-        for from_shard, to_shard in product((SHARD, OTHER), repeat=2):
-            while self._deliver(from_shard, to_shard):
-                pass
+        # Answers are messages, too.
+        pairs = [*product((SHARD, OTHER), repeat=2)]
+        self.tell()
+        while sum(self._deliver(from_shard, to_shard) for from_shard, to_shard in pairs):
+            self.tell()
         for from_shard, to_shard in product((SHARD, OTHER), repeat=2):
             sender = self._world(from_shard)
             sent = [payload for _, to, payload in sender.sent if to == to_shard]
             assert list(self._arrived(from_shard, to_shard)) == sent
             assert not sender.shard.messages.outboxes
+
+    def tell(self) -> None:
+        """Decides what follows from ends of jobs; see `DependencyRules`."""
 
     def _arrived(self, from_shard: int, to_shard: int) -> Iterator[bytes]:
         for _, lot in sorted(self._world(to_shard).shard.lots.lots.items()):

@@ -8,14 +8,15 @@ from typing import Any
 from hypothesis import strategies as st
 
 from jobline_server.engine import (
-    blocked_entries,
     entries,
     report_entries,
     update_entries,
     values,
 )
 from tests.pushed_payloads import with_columns
+from tests.storage import dependency_strategies
 from tests.storage.call_strategies import calls, requests
+from tests.storage.dependency_strategies import blocked_columns
 from tests.storage.group_strategies import GROUP_FACTS
 from tests.storage.shard_strategies import SHARD_FACTS
 from tests.storage.unique_strategies import UNIQUE_KEY_FACTS
@@ -80,7 +81,7 @@ def jobs_pushed(draw: st.DrawFn) -> entries.JobsPushed:
         job_keys=keys,
         digests=[draw(digests) for _ in keys],
         ties=column(ties),
-        blocked=draw(st.lists(st.integers(0, 999), max_size=3)),
+        **draw(blocked_columns()),
         aged_ms=draw(ages),
         stored_rows=draw(st.binary(max_size=2)),
         **draw(calls()),
@@ -180,13 +181,7 @@ FACTS: dict[type, Any_] = {
         run_at_ms=st.none() | moments,
     ),
     **UNIQUE_KEY_FACTS,
-    blocked_entries.JobsUnblocked: st.builds(
-        blocked_entries.JobsUnblocked,
-        at_ms=moments,
-        queue=text,
-        ids=id_lists,
-        run_at_ms=st.just([]),
-    ),
+    **dependency_strategies.FACTS,
     entries.JobsLeased: jobs_leased(),
     entries.JobsCompleted: with_results(entries.JobsCompleted),
     entries.JobFailed: st.builds(

@@ -70,6 +70,9 @@ def jobs(draw: st.DrawFn) -> Job:
             details.worker_checkpoint = draw(st.binary(max_size=8))
             details.progress = draw(st.floats(0, 100))
             details.progress_message = draw(own.text)
+    elif draw(st.booleans()):
+        # It ended before it was handed out, and was put back.
+        job.writable_details().auto_retries = draw(st.integers(1, 3))
     if job.state is JobState.ACTIVE:
         job.delivery = job.delivery or 1
         job.lease_ms, job.leased_ms = draw(own.moments), draw(own.moments)

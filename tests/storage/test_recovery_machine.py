@@ -26,9 +26,9 @@ from jobline_server.engine.values import JobState
 from jobline_server.storage.kinds import lots
 from tests.examples import EXAMPLES
 from tests.shard_image import counting_at, image_of
+from tests.storage.dependency_rules import DependencyRules
 from tests.storage.group_rules import GroupRules
 from tests.storage.limiter_rules import LimiterRules
-from tests.storage.message_rules import MessageRules
 from tests.storage.recovery_values import OPTIONS, queues, sessions
 from tests.storage.unique_rules import UniqueKeyRules
 from tests.storage.update_rules import UpdateRules
@@ -43,7 +43,7 @@ def _payloads_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lots, "APART_BYTES_MIN", 20)
 
 
-class RecoveryMachine(UniqueKeyRules, UpdateRules, GroupRules, LimiterRules, MessageRules):
+class RecoveryMachine(UniqueKeyRules, UpdateRules, GroupRules, LimiterRules, DependencyRules):
     """One shard under everything that can be done to it."""
 
     # Time, and lines that break.
@@ -123,6 +123,7 @@ class RecoveryMachine(UniqueKeyRules, UpdateRules, GroupRules, LimiterRules, Mes
         self.time_passes(DAY_MS)
         self.invariants_hold()
         self.check_messages()
+        self.check_dependencies()
         for queue in self.shard.queues.values():
             assert queue.counts[JobState.ACTIVE] == 0, "a lease was never looked at again"
         self.time_passes(DAY_MS)

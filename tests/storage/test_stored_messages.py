@@ -8,12 +8,11 @@ from hypothesis import given
 from jobline.v1 import store_pb2
 from jobline_server.engine import invariants
 from jobline_server.engine.decide.messages import (
-    RECEIVE,
     decide_acknowledge,
-    decide_receive,
     decide_send,
     next_batch,
 )
+from jobline_server.engine.decide.receive import RECEIVE, decide_receive
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.shard_messages import PushJobs, SentMessage, ShardMessage
 from jobline_server.engine.values import DEFAULT_OPTIONS

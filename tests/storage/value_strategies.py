@@ -12,6 +12,13 @@ from hypothesis import strategies as st
 from jobline_server.engine import values
 from jobline_server.engine.allowance import TimeLimit
 from jobline_server.engine.dead_letters import AutoRetry, DeadLetters
+from jobline_server.engine.dependencies import ParentEnd
+from jobline_server.engine.dependency_messages import (
+    AwaitJobs,
+    EndsOfJobs,
+    ForgetJobs,
+    JobsNotLive,
+)
 from jobline_server.engine.group_settings import (
     NO_GROUP_SETTINGS,
     GroupSettings,
@@ -22,7 +29,7 @@ from jobline_server.engine.limiters import LimiterSettings
 from jobline_server.engine.phases import FinishedPhase
 from jobline_server.engine.rates import RateLimit
 from jobline_server.engine.records import JobRecord
-from jobline_server.engine.rules import DeliveryMode, JobRules
+from jobline_server.engine.rules import DeliveryMode, DependencyPolicy, JobRules
 from jobline_server.engine.shard_messages import PushJobs
 from jobline_server.engine.ties import NO_CLAIM, NO_TIES, Claim, Ties
 from jobline_server.engine.unique_rule import NO_UNIQUE_RULE, UniqueMode, UniqueRule
@@ -88,6 +95,8 @@ job_rules = st.builds(
         max_wait_ms=optional(moments),
     ).map(lambda made: NO_UNIQUE_RULE if made == NO_UNIQUE_RULE else made),
     sticky=st.booleans(),
+    on_dependency_failure=optional(st.sampled_from(DependencyPolicy)),
+    block_timeout_ms=optional(moments),
 )
 job_options = st.builds(
     values.JobOptions,
@@ -113,8 +122,15 @@ ties = (
 )
 shards = st.integers(0, 1_023)
 message_numbers = st.integers(1, 2**63 - 1)
-shard_messages = st.builds(
-    PushJobs, queue=text, options=job_options, payloads=payloads.flatmap(with_columns)
+id_tuples = id_lists.map(tuple)
+shard_messages = st.one_of(
+    st.builds(PushJobs, queue=text, options=job_options, payloads=payloads.flatmap(with_columns)),
+    st.builds(AwaitJobs, ids=id_tuples, by_shard=shards),
+    st.builds(ForgetJobs, ids=id_tuples, by_shard=shards),
+    st.builds(JobsNotLive, ids=id_tuples),
+    st.lists(st.tuples(ids, st.sampled_from(ParentEnd)), max_size=3).map(
+        lambda rows: EndsOfJobs(tuple(one for one, _ in rows), tuple(end for _, end in rows))
+    ),
 )
 rate_limits = st.builds(
     RateLimit,
@@ -158,6 +174,8 @@ settings = st.builds(
     unique_mode=optional(st.sampled_from(UniqueMode)),
     unique_ttl_ms=optional(moments),
     unique_max_wait_ms=optional(moments),
+    on_dependency_failure=optional(st.sampled_from(DependencyPolicy)),
+    block_timeout_ms=optional(moments),
 )
 errors = st.builds(
     values.JobError, type=text, message=text, stack=text, details=st.binary(max_size=8)

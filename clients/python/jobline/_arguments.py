@@ -94,6 +94,12 @@ def tags_given(field: str, tags: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted({text_given(field, tag) for tag in list_given(field, tags)}))
 
 
+def ids_given(field: str, jobs: Iterable[Any]) -> tuple[int, ...]:
+    """Returns ids of jobs, each once; a job may be given by its id or by a value that has one."""
+    given = [getattr(one, "id", one) for one in list_given(field, jobs)]
+    return tuple(dict.fromkeys([number_given(field, one, minimum=0) for one in given]))
+
+
 def headers_given(headers: Any) -> dict[str, str]:
     """Returns headers, a mapping or pairs, as a dict. Raises InvalidArgument for anything else: a
     list of mappings or of words may look like pairs to `dict`.

@@ -131,6 +131,7 @@ class ObstacleKind(IntEnum):
     LIMITED_FOR_A_TIME = 35
     LIMITER = 36
     KEY_HELD = 23
+    DEPENDENCIES = 26
 
 
 class LeaseReason(IntEnum):

@@ -73,6 +73,8 @@ class Job:
       is DEAD; None where it does not. `auto_retries`: how often it was put back by itself.
     - `unique_key`, or ""; `unique_until`: how long it holds it, None for as long as it is
       unfinished.
+    - `depends_on_left`: how many of the jobs that it depends on have not completed, and
+      `blocked_until`: how long it waits for them at most, while it is BLOCKED.
     """
 
     id: int
@@ -110,6 +112,8 @@ class Job:
     phases: tuple[Phase, ...]
     unique_key: str
     unique_until: datetime | None
+    depends_on_left: int
+    blocked_until: datetime | None
 
     @classmethod
     def from_message(cls, message: job_pb2.Job) -> Self:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any, Unpack
 
-from jobline._arguments import text_given
+from jobline._arguments import ids_given, text_given
 from jobline._keywords import spelled_out
 from jobline._options import JobOptions, OptionsHow, with_keywords
 from jobline._times import Seconds
@@ -35,6 +36,7 @@ class NewJob:
     """One job of `push_many`, with options of its own.
 
     All is as for `push`; `name` and the fields of `JobOptions` go before those that all share.
+    `depends_on_indexes`: the earlier jobs of the same call that must complete first.
     """
 
     payload: Any
@@ -43,9 +45,10 @@ class NewJob:
     delay: Seconds | None
     run_at: datetime | None
     unique_key: str | None
+    depends_on_indexes: tuple[int, ...]
 
     @spelled_out(OptionsHow)
-    def __init__(  # one keyword for each option of a job
+    def __init__(  # noqa: PLR0913  # one keyword for each option of a job
         self,
         payload: Any = b"",
         *,
@@ -55,10 +58,12 @@ class NewJob:
         delay: Seconds | None = None,
         run_at: datetime | None = None,
         unique_key: str | None = None,
+        depends_on_indexes: Iterable[int] = (),
         **more: Unpack[OptionsHow],
     ) -> None:
         own = with_keywords(options, more, "NewJob", name)
-        values = (payload, own, job_key, delay, run_at, unique_key)
+        indexes = ids_given("depends_on_indexes", depends_on_indexes)
+        values = (payload, own, job_key, delay, run_at, unique_key, indexes)
         for field_, value in zip(_OF_NEW_JOBS, values, strict=True):
             object.__setattr__(self, field_, value)
 

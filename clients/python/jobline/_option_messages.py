@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from jobline._arguments import refuse_field, value_given
+from jobline._dependencies import number_of
 from jobline._enums import named
 from jobline._option_enums import DeliveryMode
 from jobline._option_parts import Backoff, Retention
@@ -37,6 +38,7 @@ def options_message(options: JobOptions) -> job_pb2.JobOptions:
         "cost": options.cost,
         "min_worker_version": options.min_worker_version or "",
         "slots": options.slots,
+        "depends_on": options.depends_on or (),
         "delivery": named(DeliveryMode, options.delivery) if options.delivery else 0,
     }
     try:
@@ -49,6 +51,10 @@ def options_message(options: JobOptions) -> job_pb2.JobOptions:
     if options.backoff is not None:
         backoff = value_given("options.backoff", options.backoff, Backoff)
         message.backoff.CopyFrom(backoff.to_message())
+    if options.on_dependency_failure is not None:
+        message.on_dependency_failure = number_of(options.on_dependency_failure)
+    if options.block_timeout is not None:
+        message.block_timeout.CopyFrom(to_duration(options.block_timeout))
     if options.retention is not None:
         retention = value_given("options.retention", options.retention, Retention)
         message.retention.CopyFrom(retention.to_message())

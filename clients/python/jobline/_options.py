@@ -12,7 +12,8 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Self, TypedDict
 
-from jobline._arguments import headers_given, list_given, tags_given, value_given
+from jobline._arguments import headers_given, ids_given, list_given, tags_given, value_given
+from jobline._dependencies import POLICIES, DependencyPolicyName
 from jobline._enums import known, named
 from jobline._group_values import OnDeadHead, OnDeadHeadName
 from jobline._keywords import refuse_unknown
@@ -58,6 +59,9 @@ class OptionsHow(TypedDict, total=False):
     unique_mode: UniqueModeName | None
     unique_ttl: Seconds | None
     unique_max_wait: Seconds | None
+    depends_on: Iterable[Any] | None
+    on_dependency_failure: DependencyPolicyName | None
+    block_timeout: Seconds | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +98,11 @@ class JobOptions:
       of it, else at most (default: as long as the job is unfinished).
     - `unique_max_wait`: "debounce" delays a job no longer than this after the first push of its
       series, 0 s … 400 days (default: no limit).
+    - `depends_on`: at most 1,000 jobs that must complete first, of any queue: ids, or values with
+      an `id`, as `push` returns.
+    - `on_dependency_failure`: what happens if one of these does not complete: "fail" (default: this
+      one is dead), "cancel", "ignore" (it counts as done) or "wait" (until it is retried).
+    - `block_timeout`: how long to wait for these at most, 0 s … 400 days; 0 for no limit (default).
     """
 
     name: str | None = None
@@ -122,6 +131,9 @@ class JobOptions:
     unique_mode: UniqueModeName | None = None
     unique_ttl: Seconds | None = None
     unique_max_wait: Seconds | None = None
+    depends_on: Iterable[Any] | None = None
+    on_dependency_failure: DependencyPolicyName | None = None
+    block_timeout: Seconds | None = None
     _hash: int | None = field(init=False, repr=False, compare=False, default=None)
     _bare: JobOptions | None = field(init=False, repr=False, compare=False, default=None)
 
@@ -138,6 +150,9 @@ class JobOptions:
         if self.limiters is not None:
             names = tags_given("options.limiters", self.limiters) or None
             object.__setattr__(self, "limiters", names)
+        if self.depends_on is not None:
+            ids = ids_given("options.depends_on", self.depends_on)
+            object.__setattr__(self, "depends_on", ids or None)
 
     def __hash__(self) -> int:
         # Options are a dictionary key of every push, so the hash is worked out once.
@@ -184,6 +199,9 @@ class JobOptions:
             unique_max_wait=(
                 from_duration(message.unique_max_wait) if has("unique_max_wait") else None
             ),
+            depends_on=message.depends_on or None,
+            on_dependency_failure=POLICIES.get(message.on_dependency_failure),
+            block_timeout=from_duration(message.block_timeout) if has("block_timeout") else None,
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -197,8 +215,8 @@ class JobOptions:
 
     def merged(self, other: JobOptions | None) -> JobOptions:
         """Returns these options overridden by `other`, field by field down to those of `backoff`
-        and `retention`; `headers` are merged, and `tags` and `limiters` add up. The server merges
-        the options of a push and those of its jobs in the same way.
+        and `retention`; `headers` are merged, and `tags`, `limiters` and `depends_on` add up. The
+        server merges the options of a push and those of its jobs in the same way.
         """
         if other is None or other is self:
             return self
@@ -209,6 +227,8 @@ class JobOptions:
             values["tags"] = [*self.tags, *other.tags]
         if self.limiters and other.limiters:
             values["limiters"] = [*self.limiters, *other.limiters]
+        if self.depends_on and other.depends_on:
+            values["depends_on"] = [*self.depends_on, *other.depends_on]
         if values.keys() == _HEADERS_ALONE:  # as middleware that traces adds them to every push
             return with_headers(self, values["headers"])
         for name, part in (("backoff", self.backoff), ("retention", self.retention)):

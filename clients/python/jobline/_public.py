@@ -9,6 +9,7 @@ from jobline._blocking.entities import EntityRef
 from jobline._context import BatchItem, CancelReason, Context
 from jobline._dead_letters import DeadLetters
 from jobline._declare import job
+from jobline._dependencies import DependencyPolicy
 from jobline._entity import Entity, EntityMethod, IdleReason, entity_method
 from jobline._enums import (
     AckLevel,
@@ -145,6 +146,7 @@ __all__ = [
     "DeadStats",
     "DeadlineExceeded",
     "DeliveryMode",
+    "DependencyPolicy",
     "DiskFull",
     "EndReason",
     "Entity",

@@ -9,6 +9,7 @@ from typing import Self, TypedDict
 
 from jobline._arguments import message_of
 from jobline._dead_letters import DeadLetters
+from jobline._dependencies import POLICIES, DependencyPolicyName, number_of
 from jobline._enums import AckLevel, AckLevelName, known, named
 from jobline._group_values import GroupSettings
 from jobline._option_enums import DeliveryMode, DeliveryModeName
@@ -74,6 +75,8 @@ class SettingsHow(TypedDict, total=False):
     unique_mode: UniqueModeName | None
     unique_ttl: Seconds | None
     unique_max_wait: Seconds | None
+    on_dependency_failure: DependencyPolicyName | None
+    block_timeout: Seconds | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +105,9 @@ class QueueSettings:
     - `timeout`: how long one attempt may take in all, 1 s … 400 days (default: as it takes).
     - `group`: what holds for each of its groups that has no settings of its own.
     - `unique_mode`, `unique_ttl`, `unique_max_wait`: see `JobOptions`.
+    - `on_dependency_failure`: "fail" (default), "cancel", "ignore" or "wait": what happens to a job
+      if one that it depends on does not complete.
+    - `block_timeout`: how long a job may wait for others, 0 s … 400 days, 0 for no limit (default).
 
     Spans are given as seconds, timedeltas or text such as "90s", and read back as timedeltas.
     """
@@ -128,6 +134,8 @@ class QueueSettings:
     unique_mode: UniqueModeName | None = None
     unique_ttl: Seconds | None = None
     unique_max_wait: Seconds | None = None
+    on_dependency_failure: DependencyPolicyName | None = None
+    block_timeout: Seconds | None = None
 
     @classmethod
     def from_message(cls, message: queue_pb2.QueueSettings) -> Self:
@@ -162,6 +170,8 @@ class QueueSettings:
             unique_max_wait=(
                 from_duration(message.unique_max_wait) if has("unique_max_wait") else None
             ),
+            on_dependency_failure=POLICIES.get(message.on_dependency_failure),
+            block_timeout=from_duration(message.block_timeout) if has("block_timeout") else None,
         )
 
     def to_message(self) -> queue_pb2.QueueSettings:
@@ -197,6 +207,8 @@ class QueueSettings:
             unique_mode=job_pb2.UniqueMode.ValueType(mode),
             unique_ttl=None if self.unique_ttl is None else to_duration(self.unique_ttl),
             unique_max_wait=None if wait is None else to_duration(wait),
+            on_dependency_failure=number_of(self.on_dependency_failure),
+            block_timeout=None if self.block_timeout is None else to_duration(self.block_timeout),
         )
 
 

@@ -93,6 +93,7 @@ _BY_REASON: dict[str, type[JoblineError]] = {
     "KEYS_FULL": errors.KeysFull,
     "REQUEST_IDS_FULL": errors.KeysFull,
     "PRODUCERS_FULL": errors.KeysFull,
+    "DEPENDENCIES_FULL": errors.ServerFull,
     "DISK_FULL": errors.DiskFull,
     "TOO_LARGE": errors.TooLarge,
     "TOO_MANY_CALLS": errors.TooManyCalls,

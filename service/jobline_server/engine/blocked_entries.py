@@ -1,8 +1,12 @@
-"""Facts of BLOCKED jobs, which wait for other jobs. `entries` has the list of all facts."""
+"""Facts of BLOCKED jobs, which wait for others, and of the jobs that they wait for. `entries` has
+the list of all facts.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+
+from jobline_server.engine.dependencies import ParentEnd
 
 
 @dataclass(slots=True)
@@ -16,3 +20,73 @@ class JobsUnblocked:
     ids: list[int]
     # ----
     run_at_ms: list[int] = field(default_factory=list)  # 0 for READY ones; `apply` sets it
+
+
+@dataclass(slots=True)
+class JobsAwaited:
+    """Another shard asked to be told of the ends of jobs of this one, live or not."""
+
+    at_ms: int
+    by_shard: int
+    ids: list[int]
+
+
+@dataclass(slots=True)
+class JobsNotAwaited:
+    """Another shard waits for jobs of this one no more."""
+
+    at_ms: int
+    by_shard: int
+    ids: list[int]
+
+
+@dataclass(slots=True)
+class ParentsEnded:
+    """Jobs that others depend on are over; of another shard, or found to have ended before."""
+
+    at_ms: int
+    ids: list[int]
+    ends: list[ParentEnd]
+
+
+@dataclass(slots=True)
+class ParentsMet:
+    """BLOCKED jobs wait for one of their parents no more: job `ids[i]` for `parents[i]`. Those that
+    wait for no other are unblocked by a fact of its own.
+    """
+
+    at_ms: int
+    ids: list[int]
+    parents: list[int]
+
+
+@dataclass(slots=True)
+class DependenciesFailed:
+    """BLOCKED jobs ended because of what became of `parent`: DEAD, or CANCELLED if `cancelled`. The
+    parent is 0 where none ended in time.
+    """
+
+    at_ms: int
+    parent: int
+    end: ParentEnd
+    cancelled: bool
+    ids: list[int]
+
+
+@dataclass(slots=True)
+class DependentsTold:
+    """All that waited for these jobs have been told of their ends."""
+
+    at_ms: int
+    ids: list[int]
+
+
+BlockedFact = (
+    JobsUnblocked
+    | ParentsMet
+    | ParentsEnded
+    | DependenciesFailed
+    | DependentsTold
+    | JobsAwaited
+    | JobsNotAwaited
+)

@@ -58,3 +58,4 @@ class Changes:
     groups: KindChanges[IdSet] = field(default_factory=lambda: KindChanges(IdSet()))
     bundles: KindChanges[IdSet] = field(default_factory=lambda: KindChanges(IdSet()))
     throttles: KindChanges[SplitSet] = field(default_factory=lambda: KindChanges(SplitSet()))
+    awaited: KindChanges[IdSet] = field(default_factory=lambda: KindChanges(IdSet()))

@@ -48,6 +48,8 @@ class RefusalKind(Enum):
     KEYS_FULL = "KEYS_FULL"
     REQUEST_IDS_FULL = "REQUEST_IDS_FULL"
     PRODUCERS_FULL = "PRODUCERS_FULL"
+    DEPENDENCIES_FULL = "DEPENDENCIES_FULL"
+    JOB_AWAITED = "JOB_AWAITED"
     CALL_OVER = "CALL_OVER"
     DISK_FULL = "DISK_FULL"
     TOO_LARGE = "TOO_LARGE"
@@ -81,9 +83,7 @@ class Refused(Exception):
 
 @dataclass(slots=True)
 class Push:
-    """Pushes jobs to one queue: `rows` first, then `payloads`, which share `options` and
-    `run_at_ms`.
-    """
+    """Pushes jobs to one queue: `rows`, then `payloads`, which share `options` and `run_at_ms`."""
 
     queue: str
     options: JobOptions

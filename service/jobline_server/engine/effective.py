@@ -5,7 +5,7 @@ from __future__ import annotations
 from jobline_server.engine import limits
 from jobline_server.engine.dead_letters import AutoRetry
 from jobline_server.engine.group_settings import GroupSettings, OnDeadHead
-from jobline_server.engine.rules import DeliveryMode
+from jobline_server.engine.rules import DeliveryMode, DependencyPolicy
 from jobline_server.engine.unique_rule import UniqueMode
 from jobline_server.engine.values import (
     Backoff,
@@ -142,6 +142,17 @@ def unique_max_wait_ms(options: JobOptions, settings: QueueSettings) -> int | No
     """Returns how long a series of pushes may delay its job; None means without a limit."""
     own = options.rules.unique.max_wait_ms
     return settings.unique_max_wait_ms if own is None else own
+
+
+def on_dependency_failure(options: JobOptions, settings: QueueSettings) -> DependencyPolicy:
+    """Returns what happens to a job if one that it depends on does not complete."""
+    of_job = options.rules.on_dependency_failure
+    return of_job or settings.on_dependency_failure or DependencyPolicy.FAIL
+
+
+def block_timeout_ms(options: JobOptions, settings: QueueSettings) -> int:
+    """Returns how long a job may be BLOCKED from its push on, in milliseconds; 0 means no limit."""
+    return _first(options.rules.block_timeout_ms, settings.block_timeout_ms, 0)
 
 
 def _first(of_job: int | None, of_queue: int | None, default: int) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from jobline_server.engine.blocked_entries import JobsUnblocked
+from jobline_server.engine.blocked_entries import BlockedFact
 from jobline_server.engine.group_entries import GroupFact
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.limiter_entries import LimiterFact
@@ -64,7 +64,8 @@ class LotPushed:
 @dataclass(slots=True)
 class JobsPushed:
     """Jobs with their own options were stored, in columns; one is empty if no job has a value.
-    `blocked` are the indexes of those that are BLOCKED, in order; `stored_rows` as in `KeyRecord`.
+    `blocked` are the indexes of those that are BLOCKED, in order; two more columns are theirs.
+    `stored_rows` is as in `KeyRecord`.
     """
 
     at_ms: int
@@ -83,6 +84,8 @@ class JobsPushed:
     stored_rows: bytes = b""
     ties: list[Ties] = field(default_factory=list)
     blocked: list[int] = field(default_factory=list)
+    parents_left: list[tuple[int, ...]] = field(default_factory=list)
+    blocked_until_ms: list[int] = field(default_factory=list)
     # ----
     volatile: bool = False
 
@@ -257,7 +260,7 @@ Fact = (
     LotPushed
     | JobsPushed
     | JobsReady
-    | JobsUnblocked
+    | BlockedFact
     | JobUpdated
     | KeyForgotten
     | JobsLeased

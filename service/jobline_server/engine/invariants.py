@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from jobline_server.engine import group_invariants as of_groups
 from jobline_server.engine.blocks import BLOCK_IDS
+from jobline_server.engine.dependency_invariants import DEPENDENCIES
 from jobline_server.engine.invariants_of_time import waiting_jobs_have_expiries
 from jobline_server.engine.items import Item
 from jobline_server.engine.lane import lane_key
@@ -274,6 +275,7 @@ INVARIANTS: dict[str, list[Callable[[Shard], str]]] = {
     "G11": [of_groups.groups_add_up, of_groups.groups_run_in_order],
     "G12": [ready_jobs_stand_in_their_lane, reservations_add_up],
     "G14": [allowances_fit_settings, limiters_count_what_is_active, closed_lanes_are_in_line],
+    "G13": DEPENDENCIES,
     "G19": [
         one_state_each,
         counters_add_up,

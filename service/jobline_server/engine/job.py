@@ -40,6 +40,8 @@ class Details:
         "reserved",
         "times_out",
         "ttl_from_ms",
+        "parents_left",
+        "blocked_until_ms",
     )
 
     def __init__(self) -> None:
@@ -47,6 +49,9 @@ class Details:
         self.worker_checkpoint = b""
         self.progress = 0.0
         self.progress_message = ""
+        # Of a BLOCKED job: the jobs that it still waits for, and when that ends (0: never).
+        self.parents_left: tuple[int, ...] = ()
+        self.blocked_until_ms = 0
         self.log: JobLog | None = None
         self.auto_retries = 0
         # Which session has the first claim to it; no fact (`sticky`).

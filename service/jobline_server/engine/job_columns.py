@@ -11,8 +11,9 @@ from jobline_server.engine.values import JobOptions
 
 @dataclass(slots=True, eq=False)
 class JobColumns:
-    """Jobs to push with their own options, as columns, to save an object per job. `job_keys`,
-    `run_at_ms` and `ties` are empty if no job has any; "" is no key, and time 0 is now.
+    """Jobs to push with their own options, as columns, to save an object per job. All columns but
+    the first two are empty if no job has any; "" is no key, and time 0 is now. `parent_indexes` are
+    the earlier jobs of the same push that a job depends on.
     """
 
     payloads: list[bytes]
@@ -20,6 +21,7 @@ class JobColumns:
     job_keys: list[str] = field(default_factory=list)
     run_at_ms: list[int] = field(default_factory=list)
     ties: list[Ties] = field(default_factory=list)
+    parent_indexes: list[tuple[int, ...]] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.payloads)
@@ -32,6 +34,7 @@ class JobColumns:
             [self.job_keys[index] for index in indexes] if self.job_keys else [],
             [self.run_at_ms[index] for index in indexes] if self.run_at_ms else [],
             [self.ties[index] for index in indexes] if self.ties else [],
+            [self.parent_indexes[index] for index in indexes] if self.parent_indexes else [],
         )
 
 

@@ -141,6 +141,16 @@ GROUP_WAITING_MAX = 100_000
 # Groups of all shards together that have live jobs, settings, a pause or a dead head; about 400
 # bytes of memory each, and 600 more while jobs wait in it.
 GROUPS_MAX = 1_000_000
+# Dependencies.
+# The jobs that one job may depend on, and all that the jobs of one push name.
+PARENTS_MAX = 1_000
+PUSH_PARENTS_MAX = 10_000
+# Jobs that wait for the same one: they are listed in one step, some milliseconds.
+DEPENDENTS_MAX = 200_000
+# Jobs that wait for others, of all shards together, each as often as it waits for one; up to 600
+# bytes of memory each. At the cap, pushes of jobs that depend on others are refused.
+DEPENDENCIES_MAX = 1_000_000
+BLOCK_TIMEOUT_MS_MAX = DELAY_MS_MAX
 
 # How long a sticky job waits for the session that had its group's last job: 5 s in all, as timers
 # look at new ones within 250 ms.
@@ -202,6 +212,14 @@ EMPTY_QUEUE_MS = 1 * HOUR_MS
 
 # Work done in one slice, so that the loop is never blocked for more than 20 ms.
 SLICE_ITEMS = 2_000
+# BLOCKED jobs that are told of the end of a job: 10 µs each at most. The first few are told in the
+# commit of that end.
+SLICE_DEPENDENTS = 500
+DEPENDENTS_AT_ONCE = 100
+# Jobs that were BLOCKED for too long.
+SLICE_TIMEOUTS = 500
+# Jobs whose outcomes are looked up together because others wait for them.
+SLICE_LOOK_UPS = 1_000
 # Keys that are forgotten in one slice: about 5 ms.
 SLICE_KEYS = 5_000
 # Single jobs and runs in one lease: about 5 µs each.

@@ -18,6 +18,7 @@ class Load:
     requests_max: int = limits.REQUEST_IDS_MAX
     calls_max: int = limits.CALLS_MAX
     groups_max: int = limits.GROUPS_MAX
+    dependencies_max: int = limits.DEPENDENCIES_MAX
     live_jobs: int = 0
     active_jobs: int = 0
     payload_bytes: int = 0
@@ -26,6 +27,7 @@ class Load:
     calls: int = 0
     groups: int = 0
     throttles: int = 0
+    dependencies: int = 0
     outgoing_jobs: int = 0
     outgoing_bytes: int = 0
     report_bytes: int = 0

@@ -38,6 +38,15 @@ class Needs(NamedTuple):
 NO_NEEDS = Needs()
 
 
+class DependencyPolicy(IntEnum):
+    """What happens to a BLOCKED job when one of the jobs that it depends on does not complete."""
+
+    FAIL = 1
+    CANCEL = 2
+    IGNORE = 3
+    WAIT = 4
+
+
 @dataclass(frozen=True, slots=True)
 class JobRules:
     """The rules of jobs; `None` means the queue's setting, then the default of `limits`. `cost`:
@@ -62,6 +71,8 @@ class JobRules:
     on_dead_head: OnDeadHead | None = None
     unique: UniqueRule = NO_UNIQUE_RULE
     sticky: bool = False
+    on_dependency_failure: DependencyPolicy | None = None
+    block_timeout_ms: int | None = None
 
     @property
     def needs(self) -> Needs | None:

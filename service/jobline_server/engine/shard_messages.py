@@ -20,6 +20,12 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from jobline_server.engine.dependency_messages import (
+    AwaitJobs,
+    EndsOfJobs,
+    ForgetJobs,
+    JobsNotLive,
+)
 from jobline_server.engine.limits import MESSAGE_NUMBER_BITS
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.tables import IdTable
@@ -45,8 +51,8 @@ class PushJobs:
         return self.payloads.bytes_of(0, len(self.payloads))
 
 
-# One row per type: `RECEIVE` in `decide/messages.py` and `MESSAGES` in `storage/codec/messages.py`.
-ShardMessage = PushJobs
+# One row per type: `RECEIVE` in `decide/receive.py` and `MESSAGES` in `storage/codec/messages.py`.
+ShardMessage = PushJobs | AwaitJobs | JobsNotLive | EndsOfJobs | ForgetJobs
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from jobline_server.engine.age import Age
 from jobline_server.engine.changes import Bundle, Changes
 from jobline_server.engine.clocks import LeaseClocks
 from jobline_server.engine.delayed import Delayed
+from jobline_server.engine.dependencies import Dependencies
 from jobline_server.engine.effects import Effect, QueueWoken, Revoked
 from jobline_server.engine.expiring import Expiring
 from jobline_server.engine.gate_timers import GateTimers
@@ -57,6 +58,7 @@ class ShardState:
         self.producers = ProducerTable(self.changes.producers)
         self.messages = MessageTable()
         self.unique = UniqueKeys(self.changes.throttles)
+        self.dependencies = Dependencies(self.changes.awaited)
         self.age = Age()
         self.group_records: IdTable[Group] = IdTable()
         self.own_limiters: dict[str, LimiterSettings] = {}
@@ -148,6 +150,7 @@ class ShardState:
         load.keys -= len(self.keys.records)
         load.requests -= len(self.requests.records)
         load.throttles -= len(self.unique.throttled.records)
+        load.dependencies -= self.dependencies.edges
         for table in (self.producers, self.volatile_producers):
             load.calls -= sum(1 + len(record.calls) for record in table.records.values())
         for sent in self.messages.waiting.values():

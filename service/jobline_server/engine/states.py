@@ -37,6 +37,7 @@ class Move(Enum):
     DIED = "died"
     EXPIRED = "expired"
     EXPIRED_TO_DEAD = "expired, to the dead letters"
+    DEPENDENCY_FAILED = "a dependency failed"
     CANCELLED = "cancelled"
     RETRIED = "retried by hand"
     AGED_OUT = "past its first retention"
@@ -65,6 +66,7 @@ MOVES: dict[tuple[JobState | None, Move], JobState | None] = {
     (_S.ACTIVE, Move.RELEASED_FOR_LATER): _S.SCHEDULED,
     (_S.ACTIVE, Move.DIED): _S.DEAD,
     (_S.ACTIVE, Move.CANCELLED): _S.CANCELLED,
+    (_S.BLOCKED, Move.DEPENDENCY_FAILED): _S.DEAD,
     **{(state, Move.CANCELLED): _S.CANCELLED for state in sorted(WAITING_STATES)},
     **{(state, Move.EXPIRED): _S.EXPIRED for state in sorted(WAITING_STATES)},
     **{(state, Move.EXPIRED_TO_DEAD): _S.DEAD for state in sorted(WAITING_STATES)},

@@ -14,7 +14,7 @@ from jobline_server.engine import limits
 from jobline_server.engine.dead_letters import NO_DEAD_LETTERS, DeadLetters
 from jobline_server.engine.group_settings import NO_GROUP_SETTINGS, GroupSettings
 from jobline_server.engine.rates import RateLimit
-from jobline_server.engine.rules import NO_RULES, DeliveryMode, JobRules
+from jobline_server.engine.rules import NO_RULES, DeliveryMode, DependencyPolicy, JobRules
 from jobline_server.engine.unique_rule import UniqueMode
 
 
@@ -245,6 +245,8 @@ class QueueSettings:
     unique_mode: UniqueMode | None = None
     unique_ttl_ms: int | None = None
     unique_max_wait_ms: int | None = None
+    on_dependency_failure: DependencyPolicy | None = None
+    block_timeout_ms: int | None = None
 
 
 DEFAULT_SETTINGS = QueueSettings()

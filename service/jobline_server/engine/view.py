@@ -8,6 +8,7 @@ from typing import Protocol
 from jobline_server.engine.age import Age
 from jobline_server.engine.clocks import LeaseClocks
 from jobline_server.engine.delayed import Delayed
+from jobline_server.engine.dependencies import Dependencies
 from jobline_server.engine.entries import Fact
 from jobline_server.engine.expiring import Expiring
 from jobline_server.engine.gate_timers import GateTimers
@@ -146,6 +147,10 @@ class ShardView(Protocol):
     @property
     def delayed(self) -> Delayed:
         """Delayed jobs and lots, by time."""
+
+    @property
+    def dependencies(self) -> Dependencies:
+        """The jobs that others wait for."""
 
     @property
     def gates(self) -> GateTimers:

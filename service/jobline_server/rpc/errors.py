@@ -39,6 +39,8 @@ CODES: dict[RefusalKind, grpc.StatusCode] = {
     RefusalKind.KEYS_FULL: grpc.StatusCode.RESOURCE_EXHAUSTED,
     RefusalKind.REQUEST_IDS_FULL: grpc.StatusCode.RESOURCE_EXHAUSTED,
     RefusalKind.PRODUCERS_FULL: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    RefusalKind.DEPENDENCIES_FULL: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    RefusalKind.JOB_AWAITED: grpc.StatusCode.FAILED_PRECONDITION,
     RefusalKind.CALL_OVER: grpc.StatusCode.FAILED_PRECONDITION,
     RefusalKind.DISK_FULL: grpc.StatusCode.RESOURCE_EXHAUSTED,
     RefusalKind.TOO_LARGE: grpc.StatusCode.RESOURCE_EXHAUSTED,
@@ -66,6 +68,7 @@ QUOTAS = frozenset(
         RefusalKind.LIMITERS_FULL,
         RefusalKind.REQUEST_IDS_FULL,
         RefusalKind.PRODUCERS_FULL,
+        RefusalKind.DEPENDENCIES_FULL,
         RefusalKind.DISK_FULL,
         RefusalKind.TOO_MANY_CALLS,
     }

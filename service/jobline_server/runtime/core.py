@@ -9,11 +9,14 @@ callers are not affected.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence, Sized
+from collections.abc import Callable, Iterable, Sequence, Sized
 from enum import Enum
 
 from jobline_server.dispatch.rings import Consumer, ConsumerRings
+from jobline_server.engine import limits
 from jobline_server.engine.commands import RefusalKind, Refused
+from jobline_server.engine.decide.awaiting import note_awaited
+from jobline_server.engine.decide.dependencies import release_dependents
 from jobline_server.engine.load import Load
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.values import JobState, Now
@@ -76,6 +79,8 @@ class Core:
         """
         self.wants_events: Callable[[], bool] = lambda: False
         """Returns whether anybody watches; set by those who make the events."""
+        self.look_up_parents: Callable[[ShardSlot], None] = _looks_up_nothing
+        """Looks up what became of jobs that others wait for. Set by those who do."""
         self._listeners: list[tuple[Record, Listener, Wants]] = []
         self._closed_listeners: list[tuple[Record, Callable[[ShardSlot], None]]] = []
         slots.on_closed = self._on_closed
@@ -134,11 +139,37 @@ class Core:
         """
         if slot.is_closed:
             raise self.slots.refusal(slot.number)
+        if slot.shard.dependencies.pending:
+            self._release_dependents(slot)
         if slot.shard.entries:
             self.commits.request_commit()
         else:
             self.on_committed([self._volatile_batch(slot)])
         self._hasten_timers(slot)
+
+    def _release_dependents(self, slot: ShardSlot) -> None:
+        """Tells the first jobs that wait for those that ended just now, in the same commit; the
+        timers tell the others.
+        """
+        try:
+            release_dependents(slot.shard, self.now(), limits.DEPENDENTS_AT_ONCE)
+        except Exception as error:  # noqa: BLE001  # the timers tell them
+            self.loops.record("dependents").failed(error)
+
+    def note_awaited(self, slot: ShardSlot, parents: Iterable[int]) -> None:
+        """Notes in other shards of this process that jobs of a shard wait for theirs, before the
+        messages arrive that say so: what ends until then leaves its end.
+        """
+        by_slot: dict[ShardSlot, list[int]] = {}
+        for parent in parents:
+            other = self.slots.find_by_id(parent)
+            if other is None or other is slot or other.shard.state_of(parent) is None:
+                continue
+            if slot.shard.dependencies.awaited.find(parent) is not None:
+                by_slot.setdefault(other, []).append(parent)
+        for other, ids in by_slot.items():
+            note_awaited(other.shard, self.now(), slot.number, ids)
+            self.after_decision(other)
 
     def leased(self, slot: ShardSlot) -> None:
         """Requests a commit of hand-outs. Listeners are notified of volatile jobs in the next
@@ -154,12 +185,22 @@ class Core:
         """Wakes the timer loop if a job is due, or a gate opens, before its next look."""
         shard = slot.shard
         due_ms, opens_ms = shard.delayed.first_ms(), shard.gates.first_ms()
+        if shard.dependencies.has_any:
+            self._hasten_dependents(slot)
         limiter_ms = shard.limiters.first_ms() if shard.limiters else None
         if (
             (due_ms is not None and due_ms < self.next_tick.wall_ms)
             or (opens_ms is not None and opens_ms < self.next_tick.mono_ms)
             or (limiter_ms is not None and limiter_ms < self.next_tick.mono_ms)
         ):
+            self.timers.set()
+
+    def _hasten_dependents(self, slot: ShardSlot) -> None:
+        dependencies = slot.shard.dependencies
+        if dependencies.to_look_up:
+            self.look_up_parents(slot)
+        until_ms = dependencies.timeouts.first_ms()
+        if dependencies.pending or (until_ms is not None and until_ms < self.next_tick.wall_ms):
             self.timers.set()
 
     def _notify_of_volatile(self, slot: ShardSlot) -> None:
@@ -224,6 +265,10 @@ class Core:
         elif slot is self._failing:
             self._failing = None
             self._dispatches.worked()
+
+
+def _looks_up_nothing(_slot: ShardSlot) -> None:
+    """Stands in until the look-ups are there."""
 
 
 def _nobody(_slot: ShardSlot, _queue: Queue) -> bool:

@@ -42,6 +42,8 @@ def live_view(job: Job, clock: Clock) -> JobView:
         log=details.log,
         ties=job.ties,
         phases=details.phases,
+        depends_on_left=len(details.parents_left),
+        blocked_until_ms=details.blocked_until_ms,
         payload_bytes=len(job.payload),
     )
     if job.holder is not None:

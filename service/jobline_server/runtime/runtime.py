@@ -35,6 +35,7 @@ from jobline_server.runtime.dispatcher import Dispatcher
 from jobline_server.runtime.ended.ended_jobs import EndedJobs
 from jobline_server.runtime.ended.evictions import Evictions
 from jobline_server.runtime.ended.outcomes import OutcomeLookup
+from jobline_server.runtime.ended.parents import ParentLookup
 from jobline_server.runtime.loops import log_stray_exceptions
 from jobline_server.runtime.messages.courier import Courier
 from jobline_server.runtime.messages.links import LocalLink
@@ -64,6 +65,7 @@ class RuntimeSettings:
     requests_max: int = limits.REQUEST_IDS_MAX
     calls_max: int = limits.CALLS_MAX
     groups_max: int = limits.GROUPS_MAX
+    dependencies_max: int = limits.DEPENDENCIES_MAX
 
     def load(self) -> Load:
         """Returns the limits of all shards together, with nothing counted yet."""
@@ -74,6 +76,7 @@ class RuntimeSettings:
             self.requests_max,
             self.calls_max,
             self.groups_max,
+            self.dependencies_max,
         )
 
 
@@ -109,16 +112,16 @@ class Runtime:
         self.waits = Waits(core, self.ended)
         self.feed = Feed(core, kept)
         self.evictions = Evictions()
-        self.checkpoints = Checkpoints(
-            core, self.ended, journal_bytes_max=settings.journal_bytes_max
-        )
+        bytes_max = settings.journal_bytes_max
+        self.checkpoints = Checkpoints(core, self.ended, journal_bytes_max=bytes_max)
         self.timer_loop = TimerLoop(core)
         self.outcomes = OutcomeLookup(core, self.ended)
+        self.parents = ParentLookup(core, self.outcomes)
         self.courier = Courier(core, LocalLink(core))
         self._stores = stores
         self._tasks: list[asyncio.Task[None]] = []
         self._listen()
-        self.pushes = PushBatcher(core, PayloadChecks(core, self.streams.handlers))
+        self.pushes = PushBatcher(core, self.outcomes, PayloadChecks(core, self.streams.handlers))
         self.pulls = PullCalls(core, self.dispatcher, self.returns)
         self.settle_calls = SettleCalls(core, self.settling)
         self.jobs = JobQueries(core, self.ended)
@@ -183,6 +186,7 @@ class Runtime:
             loops.keep("ended_jobs", self.ended.writer.step),
         )
         self._tasks = [loop.create_task(one) for one in work]
+        self.parents.start()
         self.courier.start()
 
     async def drain(self, *, seconds: float) -> None:
@@ -213,6 +217,7 @@ class Runtime:
             self.ended.writer.stop()
             await asyncio.gather(keeping_time, keeping_ended, return_exceptions=True)
             await self.returns.finish()
+            await self.parents.stop()
             await self.courier.stop()
             self.core.commits.close()
             await committing

@@ -5,7 +5,6 @@ hot path are in `engine.commands`.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import IntEnum
 from typing import NamedTuple
 
 from jobline_server.dispatch.frames import Handler, Worker
@@ -63,6 +62,8 @@ class JobView:
     ties: Ties = NO_TIES
     phases: tuple[FinishedPhase, ...] = ()
     """Those that are finished; the names of all are among the options."""
+    depends_on_left: int = 0
+    blocked_until_ms: int = 0
     payload_bytes: int = 0
     """Size of the payload, also where a list leaves the payload itself out."""
 
@@ -123,42 +124,6 @@ class BulkResult:
     full_ids: list[int] = field(default_factory=list)
     full: Refused | None = None
     operation_id: str = ""
-
-
-class ObstacleKind(IntEnum):
-    """Why a job does not run."""
-
-    NOT_DUE = 1
-    QUEUE_PAUSED = 2
-    NO_WORKER = 3
-    UNHANDLED_NAME = 4
-    JOBS_AHEAD = 5
-    RUNNING = 6
-    ENDED = 7
-    NOT_DURABLE = 8
-    WORKERS_BUSY = 9
-    TOO_LARGE = 10
-    WORKER_VERSION = 20
-    SLOTS = 21
-    GROUP_PAUSED = 29
-    GROUP_HELD = 30
-    GROUP_BUSY = 31
-    STICKY = 37
-    RATE_LIMITED = 33
-    CONCURRENCY_LIMITED = 34
-    LIMITED_FOR_A_TIME = 35
-    LIMITER = 36
-    KEY_HELD = 23
-
-
-@dataclass(frozen=True, slots=True)
-class Obstacle:
-    """One reason why a job does not run, with a sentence for people."""
-
-    kind: ObstacleKind
-    message: str
-    until_ms: int = 0
-    count: int = 0
 
 
 @dataclass(slots=True)

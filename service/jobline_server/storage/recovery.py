@@ -131,6 +131,7 @@ class Recovery:
             queue.touched_ms = now.wall_ms
         shard.age.start(now)
         shard.restart_leases(now)
+        shard.dependencies.find_ended(shard.state_of)
         return shard
 
     def _end_items(self) -> None:

@@ -40,9 +40,10 @@ class ItemKind(IntEnum):
     INBOX = 7
     BUNDLE = 8
     LOT_PAYLOADS = 9
+    THROTTLE = 20
+    AWAITED = 25
     GROUP = 30
     LIMITER = 35
-    THROTTLE = 20
 
 
 @dataclass(frozen=True, slots=True)

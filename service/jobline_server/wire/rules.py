@@ -6,6 +6,7 @@ from jobline.v1 import job_pb2
 from jobline_server.engine.group_settings import OnDeadHead
 from jobline_server.engine.rules import NO_RULES, DeliveryMode, JobRules
 from jobline_server.engine.unique_rule import NO_UNIQUE_RULE
+from jobline_server.wire.dependencies import block_timeout_ms_of, fill_dependencies, policy_of
 from jobline_server.wire.times import fill_time, milliseconds_of
 from jobline_server.wire.unique import fill_unique_rule, unique_rule_from_message
 
@@ -27,6 +28,8 @@ def rules_from_message(message: job_pb2.JobOptions) -> JobRules:
         on_dead_head=OnDeadHead(message.on_dead_head) if message.on_dead_head else None,
         unique=unique_rule_from_message(message),
         sticky=message.sticky,
+        on_dependency_failure=policy_of(message),
+        block_timeout_ms=block_timeout_ms_of(message),
     )
     return NO_RULES if rules == NO_RULES else rules
 
@@ -43,6 +46,7 @@ def fill_rules(message: job_pb2.JobOptions, rules: JobRules) -> None:
         message.delivery = job_pb2.DeliveryMode.ValueType(rules.delivery_mode)
     if rules.slots is not None:
         message.slots = rules.slots
+    fill_dependencies(message, rules)
     if rules.lifo:
         message.lifo = True
     if rules.timeout_ms is not None:

@@ -9,6 +9,7 @@ from jobline_server.engine.rules import DeliveryMode
 from jobline_server.engine.unique_rule import UniqueRule
 from jobline_server.engine.values import NO_BACKOFF, NO_RETENTION, AckLevel, QueueSettings
 from jobline_server.wire.dead_letters import dead_letters_from_message, fill_dead_letters
+from jobline_server.wire.dependencies import block_timeout_ms_of, fill_dependencies, policy_of
 from jobline_server.wire.groups import fill_group_settings, group_settings_from_message
 from jobline_server.wire.options import (
     backoff_from_message,
@@ -54,6 +55,8 @@ def settings_from_message(message: queue_pb2.QueueSettings) -> QueueSettings:
         unique_mode=unique.mode,
         unique_ttl_ms=unique.ttl_ms,
         unique_max_wait_ms=unique.max_wait_ms,
+        on_dependency_failure=policy_of(message),
+        block_timeout_ms=block_timeout_ms_of(message),
     )
 
 
@@ -78,6 +81,7 @@ def fill_settings(message: queue_pb2.QueueSettings, settings: QueueSettings) -> 
     message.non_retryable_error_types.extend(settings.non_retryable_error_types)
     _fill_delivery(message, settings)
     _fill_deadlines(message, settings)
+    fill_dependencies(message, settings)
     ttl_ms, max_wait_ms = settings.unique_ttl_ms, settings.unique_max_wait_ms
     fill_unique_rule(message, UniqueRule(settings.unique_mode, ttl_ms, max_wait_ms))
     _fill_limits(message, settings)

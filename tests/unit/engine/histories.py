@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from jobline_server.engine.dead_letters import AutoRetry, DeadLetters
 from jobline_server.engine.group_settings import GroupSettings, OnDeadHead
 from jobline_server.engine.rates import RateLimit
-from jobline_server.engine.rules import DeliveryMode, JobRules
+from jobline_server.engine.rules import DeliveryMode, DependencyPolicy, JobRules
 from jobline_server.engine.ties import Ties
 from jobline_server.engine.unique_rule import NO_UNIQUE_RULE, UniqueMode, UniqueRule
 from jobline_server.engine.values import (
@@ -81,6 +81,7 @@ SETTINGS = [
     QueueSettings(max_attempts=1, dead_letters=DeadLetters(auto_retry=AutoRetry(2_000, 2))),
     QueueSettings(disconnect_grace_ms=1_300),
     QueueSettings(group=GroupSettings(concurrency=2, on_dead_head=OnDeadHead.HOLD)),
+    QueueSettings(on_dependency_failure=DependencyPolicy.CANCEL, block_timeout_ms=5_000),
 ]
 
 

@@ -72,6 +72,9 @@ class ModelJob:
     reason: EndReason = EndReason.NONE
     unique_key: str = ""
     pushed_ms: int = 0
+    parents_left: list[int] = field(default_factory=list)
+    parked: bool = False
+    blocked_until_ms: int = 0
 
     def bytes(self) -> int:
         """Of its payload, and of what stands beside it as long as it is in its lot."""
@@ -177,6 +180,7 @@ def retry_ms(job: ModelJob, settings: QueueSettings, wall_ms: int) -> int:
     if is_once(job, settings) or job.reason in (
         EndReason.INTERRUPTED,
         EndReason.RETRY_UNTIL_PASSED,
+        EndReason.DEPENDENCY_FAILED,
     ):
         return 0
     return wall_ms + (rule.first_delay_ms << job.auto_retries)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from jobline_server.engine.decide.update import JobChange
+from jobline_server.engine.dependencies import ParentEnd
 from jobline_server.engine.values import EndReason, JobState, LeaseReason, QueueSettings
 from tests.unit.engine.reference_jobs import ModelJob
 from tests.unit.engine.reference_limits import ModelQueue
@@ -99,6 +100,7 @@ class Operators(ReferenceState):
             if job.group:
                 self.groups.end(job)
             self.free(job)
+            self.ends[job_id] = ParentEnd.DELETED
         return skipped
 
     def retry(self, ids: Iterable[int], *, automatic: bool = False) -> list[int]:
@@ -131,6 +133,7 @@ class Operators(ReferenceState):
             job.phases = []
         job.result, job.reason, job.why = b"", EndReason.NONE, LeaseReason.RETRY
         self.queues.setdefault(job.queue, ModelQueue())
+        del self.ends[job.id]
 
     def delete_queue(self, name: str) -> None:
         """A queue goes with its jobs, live and ended; keys stay for their window."""
@@ -139,6 +142,9 @@ class Operators(ReferenceState):
         for keys in (self.unique.holders, self.unique.parked):
             for key in [key for key in keys if key[0] == name]:
                 del keys[key]
+        for job in self.jobs.values():
+            if job.queue == name:
+                self.ends[job.id] = ParentEnd.DELETED
         self.jobs = {i: job for i, job in self.jobs.items() if job.queue != name}
 
     def set_settings(self, name: str, settings: QueueSettings) -> None:

@@ -10,12 +10,14 @@ from jobline_server.engine.producers import Call
 from jobline_server.engine.values import AckLevel, EndReason, JobOptions, JobState, PushOutcome
 from tests.pushed_payloads import jobs_in
 from tests.pushed_rows import NewJob
+from tests.unit.engine.reference_dependencies import fail_new, push_behind
 from tests.unit.engine.reference_jobs import Key, ModelJob, ModelProducer, Request
 from tests.unit.engine.reference_limits import ModelQueue
 from tests.unit.engine.reference_model import ReferenceModel
 from tests.unit.engine.reference_state import WAITING
 from tests.unit.engine.reference_unique import (
     STORED,
+    Awaited,
     Held,
     NeedsTtl,
     Plan,
@@ -50,8 +52,9 @@ def push(model: ReferenceModel, command: Push, next_id: int) -> Outcomes:
             return _told_again(model, command, again.outcomes)
     # A queue that is not there yet takes the first id itself.
     first_id = next_id + (name not in model.queues)
-    plan = plan_on(model.unique, model.jobs, is_needed=bool(command.rows.ties))
+    plan = plan_on(model.unique, model.jobs, command)
     outcomes, created, keys = _sort_out(model, command, first_id, plan)
+    parents = _parents_of(model, command, outcomes, first_id)
     _check_room(model, name, created, first_id, plan)
     volatile = command.level is AckLevel.MEMORY
     if not created:
@@ -64,18 +67,24 @@ def push(model: ReferenceModel, command: Push, next_id: int) -> Outcomes:
         model.requests[name, command.request_id] = Request(outcomes, expires_ms, volatile)
     for call in command.calls:
         _remember_call(model, call, Request(outcomes, 0, volatile))
-    _store(model, command, created, first_id, plan)
+    _store(model, command, created, first_id, plan, parents)
     model.unique = plan.keys
     for job_id in plan.replaced:
         model.end(model.jobs[job_id], JobState.CANCELLED, EndReason.REPLACED)
     for job_id in plan.cancelled:
         model.jobs[job_id].cancel_requested = True
     model.superseded += plan.cancelled
+    fail_new(model)
     return outcomes
 
 
 def _store(
-    model: ReferenceModel, command: Push, created: list[NewJob], first_id: int, plan: Plan
+    model: ReferenceModel,
+    command: Push,
+    created: list[NewJob],
+    first_id: int,
+    plan: Plan,
+    parents: dict[int, list[int]],
 ) -> None:
     plain = [new.beside_bytes for new in created if new.beside_bytes is not None]
     first_plain = first_id + len(created) - len(plain)
@@ -92,8 +101,10 @@ def _store(
         model.jobs[job_id] = job
         run_at_ms = plan.run_at_ms.get(job_id, new.run_at_ms)
         if job_id in plan.parked:
-            job.state, job.due = JobState.BLOCKED, (run_at_ms, job_id)
-        elif run_at_ms > model.wall_ms:
+            job.parked = True
+        if push_behind(model, job, parents[job_id], run_at_ms):
+            continue
+        if run_at_ms > model.wall_ms:
             # Plain jobs become ready together, when the first of them does.
             model.wait_until(job, run_at_ms, min(job_id, first_plain))
         else:
@@ -102,10 +113,10 @@ def _store(
 
 
 def _written(command: Push) -> Push:
-    """Jobs of groups or with unique keys are written, whatever the push asks for."""
-    if command.level is AckLevel.MEMORY and any(
-        ties.group or ties.unique_key for ties in command.rows.ties
-    ):
+    """Jobs of groups, with unique keys, or that depend on others, are written, whatever the push
+    asks for.
+    """
+    if command.level is AckLevel.MEMORY and (command.rows.ties or command.rows.parent_indexes):
         return replace(command, level=AckLevel.BUFFERED)
     return command
 
@@ -115,6 +126,26 @@ def _with_ttl(options: JobOptions, ttl_ms: int | None) -> JobOptions:
     if not ttl_ms or options.rules.ttl_ms is not None:
         return options
     return replace(options, rules=replace(options.rules, ttl_ms=ttl_ms))
+
+
+def _parents_of(
+    model: ReferenceModel, command: Push, outcomes: Outcomes, first_id: int
+) -> dict[int, list[int]]:
+    """The parents of each new job by its id, each once; all of them must be known."""
+    parents: dict[int, list[int]] = {}
+    for job, (outcome, job_id) in zip(jobs_in(command), outcomes, strict=True):
+        if outcome not in STORED:
+            continue
+        named = list(job.ties.parents)
+        for index in job.parent_indexes:
+            if outcomes[index][0] is PushOutcome.REFUSED:
+                raise Refusal("JOB_NOT_FOUND")
+            named.append(outcomes[index][1])
+        for parent in named:
+            if parent not in model.jobs and parent < first_id:
+                raise Refusal("JOB_NOT_FOUND")
+        parents[job_id] = list(dict.fromkeys(named))
+    return parents
 
 
 def _call_again(model: ReferenceModel, call: Call) -> Request | None:
@@ -149,13 +180,17 @@ def _sort_out(
     created: list[NewJob] = []
     keys: dict[tuple[str, str], Key] = {}
     volatile = command.level is AckLevel.MEMORY
-    for job in jobs_in(command):
+    referred = {index for indexes in command.rows.parent_indexes for index in indexes}
+    for index, job in enumerate(jobs_in(command)):
         job_id, place = first_id + len(created), (command.queue, job.job_key)
         known = keys.get(place) or model.keys.get(place) if job.job_key else None
         if known is None or known.expires_ms <= model.wall_ms:
+            if index in referred:
+                plan.awaited.add(job_id)
             outcome = _by_unique_key(model, command, job, job_id, plan)
             outcomes.append(outcome)
             if outcome[0] not in STORED:
+                plan.awaited |= {outcome[1]} if index in referred else set()
                 continue
             created.append(job)
             if job.job_key:
@@ -166,6 +201,8 @@ def _sort_out(
             raise Refusal("IDEMPOTENCY_MISMATCH")
         else:
             outcomes.append((PushOutcome.REFUSED, 0))
+        if index in referred:
+            plan.awaited.add(outcomes[index][1])
     return outcomes, created, keys
 
 
@@ -183,6 +220,10 @@ def _by_unique_key(
     except Held:
         if command.atomic:
             raise Refusal("UNIQUE_KEY_HELD") from None
+        return PushOutcome.REFUSED, 0
+    except Awaited:
+        if command.atomic:
+            raise Refusal("JOB_AWAITED") from None
         return PushOutcome.REFUSED, 0
 
 

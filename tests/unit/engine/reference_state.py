@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from jobline_server.engine.dependencies import END_OF_STATE, ParentEnd
+from jobline_server.engine.rules import DependencyPolicy
 from jobline_server.engine.values import EndReason, JobState, QueueSettings, SettleOutcome
 from tests.unit.engine.reference_groups import GroupsOfModel, ModelGroups
 from tests.unit.engine.reference_jobs import Key, ModelJob, ModelProducer, Request, retry_ms
@@ -24,6 +26,8 @@ class ReferenceState(GroupsOfModel):
         self.keys: dict[tuple[str, str], Key] = {}
         self.requests: dict[tuple[str, bytes], Request] = {}
         self.producers: dict[tuple[bytes, bool], ModelProducer] = {}
+        self.ends: dict[int, ParentEnd] = {}
+        self.failing: list[tuple[ModelJob, DependencyPolicy]] = []
         self.offset = 1
         self.committed = 0
         self._tail = self._front = 0
@@ -82,6 +86,8 @@ class ReferenceState(GroupsOfModel):
         if job.group:
             self.groups.end(job)
         self.free(job)
+        job.parents_left, job.blocked_until_ms, job.parked = [], 0, False
+        self.ends[job.id] = END_OF_STATE[state]
         remove = job.options.retention.remove_on_complete
         if job.volatile or (state is S.COMPLETED and remove):
             del self.jobs[job.id]
@@ -129,6 +135,9 @@ class ReferenceState(GroupsOfModel):
                 continue
             name = job.queue, job.unique_key
             self.unique.holders[name] = self.unique.parked.pop(name)
+            job.parked = False
+            if job.parents_left:
+                continue
             if job.due[0] > self.wall_ms:
                 self.wait_until(job, job.due[0], job.id)
             else:

@@ -53,20 +53,24 @@ class Plan:
     parked: set[int] = field(default_factory=set)
     replaced: list[int] = field(default_factory=list)
     cancelled: list[int] = field(default_factory=list)
+    awaited: set[int] = field(default_factory=set)
+    """Jobs that others depend on."""
 
 
-def plan_on(keys: Keys, jobs: dict[int, ModelJob], *, is_needed: bool) -> Plan:
+def plan_on(keys: Keys, jobs: dict[int, ModelJob], command: Push) -> Plan:
     """A plan that has changed nothing yet, with what the jobs do at this moment; on the keys
     themselves where none of them changes.
     """
-    if not is_needed:
+    if not command.rows.ties:
         return Plan(keys)
     copy = deepcopy(keys)
     for holder in [*copy.holders.values(), *copy.parked.values()]:
         job = jobs[holder.id]
         holder.active, holder.started = job.state is S.ACTIVE, job.delivery > 0
         holder.cancelled = job.cancel_requested
-    return Plan(copy)
+    awaited = {parent for ties in command.rows.ties for parent in ties.parents}
+    awaited |= {parent for job in jobs.values() for parent in job.parents_left}
+    return Plan(copy, awaited=awaited)
 
 
 class NeedsTtl(Exception):
@@ -75,6 +79,10 @@ class NeedsTtl(Exception):
 
 class Held(Exception):
     """Another job holds the key."""
+
+
+class Awaited(Exception):
+    """Others depend on the job that would be replaced."""
 
 
 def rule_of(settings: QueueSettings) -> UniqueRule:
@@ -88,9 +96,8 @@ def mode_of(job: NewJob, of_queue: UniqueRule) -> UniqueMode:
 
 def told_of(mode: UniqueMode, by_id: int) -> tuple[PushOutcome, int]:
     """What a push is told of a job that was not stored, for the one that holds its key."""
-    if mode is Mode.REJECT:
-        return Out.REFUSED, 0
-    return {Mode.EXTEND: Out.EXTENDED, Mode.THROTTLE: Out.THROTTLED}.get(mode, Out.DUPLICATE), by_id
+    kept = {Mode.KEEP: Out.DUPLICATE, Mode.EXTEND: Out.EXTENDED, Mode.THROTTLE: Out.THROTTLED}
+    return (kept[mode], by_id) if mode in kept else (Out.REFUSED, 0)
 
 
 def decide(
@@ -142,7 +149,10 @@ def _replacing(plan: Plan, mode: UniqueMode, name: Name, new: Holder, now_ms: in
     if holder is not None and 0 < holder.until_ms <= now_ms:
         holder = None
     is_behind = holder and (holder.active or (mode is Mode.AFTER_ACTIVE and holder.started))
-    replaced = [one for one in (None if is_behind else holder, keys.parked.pop(name, None)) if one]
+    replaced = [one for one in (None if is_behind else holder, keys.parked.get(name)) if one]
+    if any(one.id in plan.awaited for one in replaced):
+        raise Awaited
+    keys.parked.pop(name, None)
     for one in replaced:
         plan.replaced.append(one.id)
         new.follows = True

@@ -8,27 +8,28 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from unittest.mock import patch
 
 from jobline_server.engine import invariants, limits
-from jobline_server.engine.commands import Push, Refused
+from jobline_server.engine.commands import Push, Pushed, Refused
 from jobline_server.engine.decide import timers
-from jobline_server.engine.decide.push import decide_push
 from jobline_server.engine.entries import Fact, JobsLeased
 from jobline_server.engine.holder import Holder
-from jobline_server.engine.job_log import JobLog
 from jobline_server.engine.load import Load
 from jobline_server.engine.records import JobRecord
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import JobState, Now, RevokeReason
 from tests.pushed_outcomes import outcomes_of
 from tests.shard_image import counting_at, image_of
-from tests.unit.engine import reference_push
+from tests.unit.engine import reference_dependencies, reference_push, told_beside
+from tests.unit.engine.compared_jobs import compare_ended, compare_live
 from tests.unit.engine.effects_of import forget_revoked, revoked_in, take_endings
 from tests.unit.engine.histories import START
 from tests.unit.engine.reference_jobs import Consumer, ModelJob
 from tests.unit.engine.reference_model import ReferenceModel
 from tests.unit.engine.world import records_of
 
+LIVE = (JobState.SCHEDULED, JobState.BLOCKED, JobState.READY, JobState.ACTIVE)
 VERSIONS = {"w1": "1.9", "w2": "1.10.0"}
 LIVE = (JobState.SCHEDULED, JobState.BLOCKED, JobState.READY, JobState.ACTIVE)
 Revoke = tuple[str, int, int, RevokeReason]
@@ -83,7 +84,7 @@ class SideBySide:
             expected = str(refusal)
         found: reference_push.Outcomes | str
         try:
-            found = outcomes_of(decide_push(self.shard, self.now, command), count)
+            found = outcomes_of(self._decide(command), count)
         except Refused as refused:
             found = refused.kind.value
         assert found == expected
@@ -99,6 +100,16 @@ class SideBySide:
             reached.update(f"push: {outcome.name}" for outcome, _ in found)
             plain = found[len(command.rows) :]
             reached.update(f"push: {outcome.name} of a payload" for outcome, _ in plain)
+
+    def _decide(self, command: Push) -> Pushed:
+        pushed, looked_up = told_beside.decide(self.shard, self.now, self.model, command)
+        reached["push: looked up"] += looked_up
+        return pushed
+
+    def tell(self) -> None:
+        """Those that wait for others hear what became of them."""
+        self.begin()
+        reached["parent looked up"] += told_beside.tell(self.shard, self.now, self.model)
 
     # Consumers.
 
@@ -146,8 +157,10 @@ class SideBySide:
         timers.open_gates(self.shard, self.now)
         self.model.sticky.look(self.now.mono_ms)
         before = len(revoked_in(self.shard))
-        while timers.tick(self.shard, self.now):
-            pass
+        # Dependents are told one decision at a time, by `tell`.
+        with patch.object(timers, "release_dependents", return_value=False):
+            while timers.tick(self.shard, self.now):
+                pass
         revoked = revoked_in(self.shard)[before:]
         workers = dict.fromkeys(holder.worker for holder, *_ in revoked)
         active = self.model.live(JobState.ACTIVE)
@@ -156,6 +169,8 @@ class SideBySide:
         order += [one for worker, one in consumers.items() if worker not in workers]
         for consumer, job_id, delivery, reason in self.model.tick(order, self._grouped()):
             self.expected_revokes.append((consumer.worker, job_id, delivery, reason))
+        self._place_freed()
+        reference_dependencies.time_out(self.model)
 
     def flush(self) -> None:
         """The journal takes what was recorded."""
@@ -187,6 +202,7 @@ class SideBySide:
         self.begin()
         reached["restart with leases"] += bool(self.model.live(JobState.ACTIVE))
         self.shard = self.recovered()
+        self.shard.dependencies.find_ended(self.shard.state_of)
         self.model.restart(self.shard.first_delivery())
         self.sessions = {
             name: one for name, one in self.sessions.items() if name in self.shard.clocks.holders
@@ -199,22 +215,16 @@ class SideBySide:
 
     def compare(self) -> None:
         """Every job is where the model has it, every promise is kept."""
+        self.tell()
         self.model.hand_over()
         invariants.check(self.shard)
         self._place_freed()
         self.note_endings()
         for job in self.model.jobs.values():
             if job.state in LIVE:
-                self._compare_live(job)
+                compare_live(self.shard, self.model, job)
             else:
-                assert self.shard.state_of(job.id) is None, job
-                assert ending_of(self.kept[job.id]) == (job.state, job.result, job.reason), job
-                record = self.kept[job.id][1]
-                assert (record.options, record.job_key) == (job.options, job.job_key), job
-                assert log_of(record.log) == job.log, job
-                retries = (record.auto_retries, record.retry_ms)
-                assert retries == (job.auto_retries, job.retry_ms), job
-                assert [phase[2:] for phase in record.phases] == job.phases, job
+                compare_ended(self.shard, self.kept[job.id], job)
         self.begin()
         live = self.model.live(*LIVE)
         assert self.shard.load.live_jobs == len(live)
@@ -250,28 +260,6 @@ class SideBySide:
             reached["run partly settled"] += any(lease.settled for lease in lot.leases)
             reached["run with ends of its own"] += any(lease.later for lease in lot.leases)
 
-    def _compare_live(self, job: ModelJob) -> None:
-        assert self.shard.state_of(job.id) is job.state, job
-        single = self.shard.jobs.get(job.id)
-        if single is None:
-            assert (job.attempts, job.stalls, job.releases) == (0, 0, 0), job
-            return
-        assert (single.options, single.job_key) == (job.options, job.job_key), job
-        budgets = (single.attempts, single.stalls, single.releases, single.delivery)
-        assert budgets == (job.attempts, job.stalls, job.releases, job.delivery), job
-        assert single.details.worker_checkpoint == job.checkpoint, job
-        assert log_of(single.details.log) == job.log, job
-        assert single.details.auto_retries == job.auto_retries, job
-        assert [phase[2:] for phase in single.details.phases] == job.phases, job
-        assert single.cancel_requested == job.cancel_requested, job
-        assert single.lease_reason is job.why, job
-        assert single.ties.unique_key == job.unique_key, job
-        assert single.ties.group == job.group, job
-        if job.group:
-            group = single.queue.groups.find(job.group)
-            assert group is not None, job
-            assert group.has_admitted(single) == (job.id in self.model.groups.of(job).admitted), job
-
     def note_endings(self) -> None:
         """Takes what ended to where it is kept."""
         for ending in take_endings(self.shard):
@@ -285,14 +273,3 @@ class SideBySide:
 
     def _image(self, shard: Shard) -> dict[str, object]:
         return counting_at(image_of(shard), self.shard.age.at(self.now))
-
-
-def log_of(log: JobLog | None) -> list[tuple[int, str]]:
-    """The attempt and the text of each line."""
-    return [] if log is None else [(line.attempt, line.text) for line in log.lines]
-
-
-def ending_of(kept: tuple[JobState, JobRecord]) -> tuple[object, ...]:
-    """What the ended store would say."""
-    state, record = kept
-    return state, record.result, record.reason

@@ -8,14 +8,13 @@ import pytest
 
 from jobline_server.engine import limits
 from jobline_server.engine.commands import RefusalKind, Refused
-from jobline_server.engine.decide import messages
+from jobline_server.engine.decide import messages, receive
 from jobline_server.engine.decide.messages import (
-    MessageGap,
     decide_acknowledge,
-    decide_receive,
     decide_send,
     next_batch,
 )
+from jobline_server.engine.decide.receive import MessageGap, decide_receive
 from jobline_server.engine.entries import LotPushed
 from jobline_server.engine.load import Load
 from jobline_server.engine.message_entries import MessagesReceived, MessagesSent
@@ -217,7 +216,7 @@ def test_a_receiver_that_forgot_goes_on_with_what_the_sender_holds(pair):
 
 def test_a_message_that_fails_is_not_applied_and_what_came_before_it_once(pair, monkeypatch):
     pair.send(jobs(b"1"), jobs(b"2"))
-    push = messages.RECEIVE[PushJobs]
+    push = receive.RECEIVE[PushJobs]
 
     def fail(shard, now, message):
         if message.payloads[0] == b"2":
@@ -225,7 +224,7 @@ def test_a_message_that_fails_is_not_applied_and_what_came_before_it_once(pair, 
         push(shard, now, message)
 
     with monkeypatch.context() as patch:
-        patch.setitem(messages.RECEIVE, PushJobs, fail)
+        patch.setitem(receive.RECEIVE, PushJobs, fail)
         with pytest.raises(ValueError):  # noqa: PT011  # it is the one above
             pair.receive(pair.batch())
     pair.receiver.commit()

@@ -26,6 +26,7 @@ from jobline_server.engine.producers import Call
 from tests.examples import EXAMPLES
 from tests.pushed_rows import NewJob, rows_of
 from tests.unit.engine.consumer_rules import ConsumerRules
+from tests.unit.engine.dependency_rules import DependencyRules
 from tests.unit.engine.group_rules import GroupRules
 from tests.unit.engine.histories import (
     DELAYS,
@@ -44,7 +45,9 @@ from tests.unit.engine.side_by_side import reached
 from tests.unit.engine.sticky_rules import StickyRules
 
 
-class EngineBesideModel(ConsumerRules, OperatorRules, GroupRules, LimiterRules, StickyRules):
+class EngineBesideModel(
+    ConsumerRules, OperatorRules, GroupRules, LimiterRules, StickyRules, DependencyRules
+):
     """Each rule does the same to both and compares the answers."""
 
     def __init__(self) -> None:
@@ -180,6 +183,11 @@ PROFILE = settings(
 )
 
 RARE = {
+    "CANCELLED: DEPENDENCY_FAILED",
+    "DEAD: DEPENDENCY_FAILED",
+    "parent looked up",
+    "push refused: JOB_NOT_FOUND",
+    "push: looked up",
     "ACTIVE again: RELEASED",
     "ACTIVE again: RETRY",
     "ACTIVE again: STALLED",

@@ -36,7 +36,7 @@ def test_time_of_a_shard_does_not_go_back():
 
 
 def test_a_shard_that_leaves_takes_its_part_of_the_load_along_and_nothing_else():
-    """Jobs with keys, groups, request ids, calls of producers, and messages to other shards."""
+    """Jobs with keys and groups, or that wait for others, request ids, calls, and messages."""
     load = Load()
     stays, leaves = Shard(1, epoch=1, load=load), Shard(2, epoch=1, load=load)
     payloads, now = Payloads.of([b"xy"]), Now(wall_ms=1_000, mono_ms=10)
@@ -44,7 +44,8 @@ def test_a_shard_that_leaves_takes_its_part_of_the_load_along_and_nothing_else()
     def fill(shard: Shard) -> None:
         throttles = replace(DEFAULT_OPTIONS, rules=THROTTLES)
         unique = NewJob(b"x", throttles, ties=Ties(unique_key="u"))
-        rows = rows_of([NewJob(b"x", DEFAULT_OPTIONS, "key", ties=Ties("g")), unique])
+        child = NewJob(b"x", DEFAULT_OPTIONS, parent_indexes=(0,))
+        rows = rows_of([NewJob(b"x", DEFAULT_OPTIONS, "key", ties=Ties("g")), unique, child])
         decide_push(shard, now, Push("q", DEFAULT_OPTIONS, rows, payloads, request_id=b"r"))
         call = Call(b"p" * 16, 1, 1, 7)
         decide_push(shard, now, Push("q", DEFAULT_OPTIONS, payloads=payloads, calls=(call,)))

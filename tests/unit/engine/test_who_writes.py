@@ -30,7 +30,9 @@ KEPT = {
     SentMessage: {"key", "to_shard", "number", "message"},
 }
 # What a verb makes for itself, and changes until it is done.
-OWN = {"Choice", "Claims", "_Batch", "_Key", "_Part", "Leased", "LeasedJob"}
+OWN = {
+    "Blocking", "Choice", "Claims", "_Batch", "HeldKey", "Parents", "_Part", "Leased", "LeasedJob",
+}  # fmt: skip
 # Bookkeeping that is no fact, behind one object each.
 DOORS = {"clocks", "delayed", "emit", "expiring", "note_use", "forget_keys"}
 CHANGES = {

@@ -21,6 +21,7 @@ from jobline_server.engine.commands import (
 from jobline_server.engine.decide import timers
 from jobline_server.engine.decide.ack import decide_ack
 from jobline_server.engine.decide.lease import decide_lease
+from jobline_server.engine.decide.outcomes import NO_OUTCOMES, Outcomes
 from jobline_server.engine.decide.push import decide_push
 from jobline_server.engine.decide.queues import decide_update_queue
 from jobline_server.engine.decide.settle import decide_extend, decide_fail, decide_release
@@ -124,13 +125,14 @@ class World:
         job_keys: Sequence[str] = (),
         delay_ms: int = 0,
         options: JobOptions = DEFAULT_OPTIONS,
+        outcomes: Outcomes = NO_OUTCOMES,
         **rest: Any,
     ) -> Pushed:
         """Pushes and commits."""
         run_at_ms = self.now.wall_ms + delay_ms if delay_ms else 0
         block = payloads_of(list(payloads), headers, job_keys)
         command = Push(queue, options, rows_of(jobs), block, run_at_ms, **rest)
-        pushed = decide_push(self.shard, self.now, command)
+        pushed = decide_push(self.shard, self.now, command, outcomes)
         self.commit()
         return pushed
 

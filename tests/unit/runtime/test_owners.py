@@ -14,8 +14,8 @@ from jobline_server.engine.values import AckLevel, JobOptions
 from jobline_server.runtime import dispatcher
 from jobline_server.runtime.calls.worker_stream import WorkerStream
 from jobline_server.runtime.clock import ManualClock
+from jobline_server.runtime.obstacles import ObstacleKind
 from jobline_server.runtime.runtime import Runtime
-from jobline_server.runtime.views import ObstacleKind
 from tests.unit.runtime.calls.test_worker_stream import held
 
 STICKY = JobOptions(rules=JobRules(sticky=True))

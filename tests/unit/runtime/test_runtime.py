@@ -44,7 +44,13 @@ def a_pull(*, wait_ms: int = 0) -> Pull:
 def test_settings_bound_what_all_shards_hold_together() -> None:
     """Each limit is its own."""
     settings = RuntimeSettings(
-        waiting_max=1, waiting_bytes_max=2, keys_max=3, requests_max=4, calls_max=5, groups_max=6
+        waiting_max=1,
+        waiting_bytes_max=2,
+        keys_max=3,
+        requests_max=4,
+        calls_max=5,
+        groups_max=6,
+        dependencies_max=7,
     )
     load = settings.load()
     limits = {field.name: getattr(load, field.name) for field in fields(load)}
@@ -55,6 +61,7 @@ def test_settings_bound_what_all_shards_hold_together() -> None:
         "requests_max": 4,
         "calls_max": 5,
         "groups_max": 6,
+        "dependencies_max": 7,
     }
 
 

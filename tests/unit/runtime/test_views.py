@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from jobline.v1.job_admin_service_pb2 import ObstacleKind as ProtoObstacleKind
 from jobline_server.engine.values import EndReason, JobState
-from jobline_server.runtime.views import BulkResult, JobFilter, ObstacleKind
+from jobline_server.runtime.views import BulkResult, JobFilter
 
 CONDITIONS: dict[str, Any] = {
     "queue": "mail",
@@ -36,12 +35,6 @@ def test_a_filter_without_conditions_is_empty() -> None:
 def test_a_filter_with_any_condition_is_not_empty(name: str) -> None:
     """Times of 0 and an empty name are conditions: only None is none."""
     assert not JobFilter(**{name: CONDITIONS[name]}).is_empty()
-
-
-def test_obstacles_have_the_numbers_of_the_protocol() -> None:
-    """They are sent as they are."""
-    names = {f"OBSTACLE_KIND_{kind.name}": kind.value for kind in ObstacleKind}
-    assert names == {name: n for name, n in ProtoObstacleKind.items() if n}
 
 
 def test_results_share_no_list() -> None:

@@ -81,7 +81,7 @@ def columns_of_jobs(
     job_keys, unique_keys = [], []
     for job in jobs:
         options = job.options
-        if job.delay is not None or job.run_at is not None:
+        if job.delay is not None or job.run_at is not None or job.depends_on_indexes:
             return None
         own = None
         if options is not None:

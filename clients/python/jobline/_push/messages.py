@@ -261,6 +261,7 @@ def _put_rows(
         row.job_key = key_of(job.job_key)
         _put_unique_key(row, unique_key_of(job.unique_key))
         _put_start(row, job.delay, job.run_at)
+        row.depends_on_indexes.extend(job.depends_on_indexes)
 
 
 def _put_unique_key(row: job_pb2.NewJob, unique_key: str) -> None:
@@ -270,7 +271,7 @@ def _put_unique_key(row: job_pb2.NewJob, unique_key: str) -> None:
 
 def _is_plain(job: NewJob) -> bool:
     own = (job.options, job.job_key, job.delay, job.run_at, job.unique_key)
-    return all(entry is None for entry in own)
+    return all(entry is None for entry in own) and not job.depends_on_indexes
 
 
 def _request_of_key(batch_key: BatchKey) -> pb.PushRequest:

@@ -40,6 +40,7 @@ class Outgoing:
     delay: Seconds | None = None
     run_at: datetime | None = None
     unique_key: str = ""
+    depends_on_indexes: tuple[int, ...] = ()
 
     def with_headers(self, headers: Mapping[str, str]) -> Outgoing:
         """Returns the job with these headers, which go before those that it has."""
@@ -53,6 +54,7 @@ class Outgoing:
             self.delay,
             self.run_at,
             self.unique_key,
+            self.depends_on_indexes,
         )
 
 
@@ -145,6 +147,7 @@ def outgoing_of(batch_key: BatchKey, jobs: Iterable[Any]) -> list[Outgoing]:
                 delay=start.delay,
                 run_at=start.run_at,
                 unique_key=unique_key_of(new.unique_key),
+                depends_on_indexes=new.depends_on_indexes,
             )
         )
     return found
@@ -188,14 +191,15 @@ def shared_lot(jobs: Sequence[Outgoing], ack_level: AckLevel | None) -> tuple[Ba
     first = jobs[0]
     batch_key = _batch_key(first, first.options, ack_level)
     start = (first.delay, first.run_at)
-    if all(
+    have_indexes = any(job.depends_on_indexes for job in jobs)
+    if not have_indexes and all(
         (job.options, job.job_key, job.unique_key, job.delay, job.run_at)
         == (first.options, "", "", *start)
         for job in jobs
     ):
         return batch_key, [job.payload for job in jobs]
     shared = without_headers(first.options)
-    if all(
+    if not have_indexes and all(
         (without_headers(job.options), job.delay, job.run_at) == (shared, *start) for job in jobs
     ):
         rows = [
@@ -216,6 +220,7 @@ def shared_lot(jobs: Sequence[Outgoing], ack_level: AckLevel | None) -> tuple[Ba
             delay=job.delay,
             run_at=job.run_at,
             unique_key=job.unique_key or None,
+            depends_on_indexes=job.depends_on_indexes,
         )
         for job in jobs
     ]

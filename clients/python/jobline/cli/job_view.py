@@ -17,6 +17,7 @@ from jobline.cli.output import Column, counted, pairs, printable, table
 from jobline.cli.selection import reason_name, state_name
 
 _PAYLOAD_SHOWN = 60
+_IDS_SHOWN = 10
 
 
 def columns(now: datetime, payloads: bool) -> list[Column[Job]]:
@@ -53,6 +54,8 @@ def full(job: Job, now: datetime) -> RenderableType:
         ("pushed", _when(job.pushed_at, now)),
         ("runs", _when(job.run_at, now)),
         ("ttl ends", _when(job.ttl_ends_at, now)),
+        ("depends on", _depends_on(job)),
+        ("blocked until", _when(job.blocked_until, now)),
         ("worker", job.worker),
         ("delivery", str(job.delivery) if job.delivery else ""),
         ("lease until", _when(job.lease_until, now)),
@@ -118,6 +121,15 @@ def _attempts(job: Job) -> str:
     went = [(job.failed, "failed"), (job.stalls, "stalled"), (job.releases, "released")]
     said = ", ".join(f"{count:,} {how}" for count, how in went if count)
     return f"{job.attempts:,} ({said})" if said else f"{job.attempts:,}"
+
+
+def _depends_on(job: Job) -> str:
+    """The first jobs that it depends on, and how many of all it still waits for."""
+    parents = tuple(job.options.depends_on or ())
+    ids = "  ".join(map(str, parents[:_IDS_SHOWN]))
+    more = " …" if len(parents) > _IDS_SHOWN else ""
+    left = f" ({job.depends_on_left:,} of {len(parents):,} left)"
+    return f"{ids}{more}{left if job.depends_on_left else ''}"
 
 
 def _what(job: Job) -> str:

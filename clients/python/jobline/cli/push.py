@@ -15,6 +15,7 @@ from jobline.cli import options as option
 from jobline.cli import payloads as source
 from jobline.cli import unique_options as unique_option
 from jobline.cli.command import JOBS, Cli, command
+from jobline.cli.dependency_options import After, OnFailure, policy_of
 from jobline.cli.exit_codes import UsageError
 from jobline.cli.jobs import show_end
 from jobline.cli.output import counted
@@ -27,6 +28,7 @@ _KEYED_JOBS_MAX = 1_000
 # Options of jobs that are arguments of `push` as they are.
 _AS_TYPED = (
     "group",
+    "depends_on",
     "priority",
     "max_attempts",
     "lease",
@@ -89,6 +91,8 @@ def push(  # noqa: PLR0913  # one argument an option of the command
     group: option.GroupOption = None,
     sticky: option.Sticky = False,
     phase: option.Phases = None,
+    depends_on: After = None,
+    on_failure: OnFailure = "",
     content_type: option.ContentType = None,
     level: option.Level = "",
     once: option.Once = False,
@@ -119,6 +123,7 @@ def _options(arguments: dict[str, Any]) -> JobOptions:
         "headers": _headers(arguments["header"] or []) or None,
         "tags": arguments["tag"],
         "phases": arguments["phase"],
+        "on_dependency_failure": policy_of(arguments["on_failure"]),
         "delivery": "once" if arguments["once"] else None,
     }
     return JobOptions(**given)

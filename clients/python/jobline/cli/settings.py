@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 from jobline._dead_letters import DeadLetters
+from jobline._dependencies import DependencyPolicy
 from jobline._enums import AckLevel, named
 from jobline._group_values import GroupSettings, GroupSettingsHow, OnDeadHead
 from jobline._option_enums import BackoffKind, DeliveryMode
@@ -107,6 +108,11 @@ SETTINGS: dict[str, tuple[Callable[[str], Any], str]] = {
     "unique_mode": (partial(named, UniqueMode), "what a push does while its unique key is held"),
     "unique_ttl": (parse_span, "how long a unique key is held"),
     "unique_max_wait": (parse_span, "how long debounce may delay a job"),
+    "on_dependency_failure": (
+        partial(named, DependencyPolicy),
+        "fail, cancel, ignore or wait: if a job that another depends on does not complete",
+    ),
+    "block_timeout": (parse_span, "how long a job may wait for others"),
     "non_retryable_error_types": (_names, "these errors go straight to the dead letters: A,B"),
     "check_payloads": (_boolean, "refuse payloads that fit no announced schema"),
     "dead_letters.expire_after": (parse_span, "how long dead jobs stay"),

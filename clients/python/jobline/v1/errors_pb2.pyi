@@ -102,6 +102,10 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """RESOURCE_EXHAUSTED: there are as many limiters as there may be."""
     ERROR_REASON_UNIQUE_KEY_HELD: _ErrorReason.ValueType  # 50
     """ALREADY_EXISTS: an unfinished job holds the unique key, and the push asked for REJECT."""
+    ERROR_REASON_DEPENDENCIES_FULL: _ErrorReason.ValueType  # 53
+    """RESOURCE_EXHAUSTED: jobs wait for as many others as the server keeps track of, or too many for one."""
+    ERROR_REASON_JOB_AWAITED: _ErrorReason.ValueType  # 54
+    """FAILED_PRECONDITION: the push would replace a job, because of its unique key, that others depend on."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a call was refused. The name of the value, without its prefix, is the `reason` of the
@@ -188,4 +192,8 @@ ERROR_REASON_LIMITERS_FULL: ErrorReason.ValueType  # 61
 """RESOURCE_EXHAUSTED: there are as many limiters as there may be."""
 ERROR_REASON_UNIQUE_KEY_HELD: ErrorReason.ValueType  # 50
 """ALREADY_EXISTS: an unfinished job holds the unique key, and the push asked for REJECT."""
+ERROR_REASON_DEPENDENCIES_FULL: ErrorReason.ValueType  # 53
+"""RESOURCE_EXHAUSTED: jobs wait for as many others as the server keeps track of, or too many for one."""
+ERROR_REASON_JOB_AWAITED: ErrorReason.ValueType  # 54
+"""FAILED_PRECONDITION: the push would replace a job, because of its unique key, that others depend on."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

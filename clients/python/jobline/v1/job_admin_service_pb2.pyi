@@ -77,6 +77,8 @@ class _ObstacleKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Obstacle
     """
     OBSTACLE_KIND_STICKY: _ObstacleKind.ValueType  # 37
     """It is reserved for the worker that had the last job of its group, for at most 5 s."""
+    OBSTACLE_KIND_DEPENDENCIES: _ObstacleKind.ValueType  # 26
+    """It waits for jobs that it depends on; `count` is how many have not completed."""
 
 class ObstacleKind(_ObstacleKind, metaclass=_ObstacleKindEnumTypeWrapper):
     """What keeps a job."""
@@ -129,6 +131,8 @@ names it.
 """
 OBSTACLE_KIND_STICKY: ObstacleKind.ValueType  # 37
 """It is reserved for the worker that had the last job of its group, for at most 5 s."""
+OBSTACLE_KIND_DEPENDENCIES: ObstacleKind.ValueType  # 26
+"""It waits for jobs that it depends on; `count` is how many have not completed."""
 Global___ObstacleKind: _TypeAlias = ObstacleKind  # noqa: Y015
 
 @_typing.final

@@ -235,6 +235,40 @@ UNIQUE_MODE_SUPERSEDE: UniqueMode.ValueType  # 8
 """As REPLACE, and an ACTIVE job is cancelled; the new one waits until its worker has let go."""
 Global___UniqueMode: _TypeAlias = UniqueMode  # noqa: Y015
 
+class _DependencyPolicy:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _DependencyPolicyEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_DependencyPolicy.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    DEPENDENCY_POLICY_UNSPECIFIED: _DependencyPolicy.ValueType  # 0
+    """Not set: FAIL."""
+    DEPENDENCY_POLICY_FAIL: _DependencyPolicy.ValueType  # 1
+    """It is DEAD, with the reason DEPENDENCY_FAILED."""
+    DEPENDENCY_POLICY_CANCEL: _DependencyPolicy.ValueType  # 2
+    """It is CANCELLED, with the reason DEPENDENCY_FAILED."""
+    DEPENDENCY_POLICY_IGNORE: _DependencyPolicy.ValueType  # 3
+    """The other job counts as done."""
+    DEPENDENCY_POLICY_WAIT: _DependencyPolicy.ValueType  # 4
+    """It stays BLOCKED until the other job is retried and completes. It is DEAD if that one is deleted."""
+
+class DependencyPolicy(_DependencyPolicy, metaclass=_DependencyPolicyEnumTypeWrapper):
+    """What happens to a job when one that it depends on does not complete: it died, was cancelled, expired
+    or was deleted.
+    """
+
+DEPENDENCY_POLICY_UNSPECIFIED: DependencyPolicy.ValueType  # 0
+"""Not set: FAIL."""
+DEPENDENCY_POLICY_FAIL: DependencyPolicy.ValueType  # 1
+"""It is DEAD, with the reason DEPENDENCY_FAILED."""
+DEPENDENCY_POLICY_CANCEL: DependencyPolicy.ValueType  # 2
+"""It is CANCELLED, with the reason DEPENDENCY_FAILED."""
+DEPENDENCY_POLICY_IGNORE: DependencyPolicy.ValueType  # 3
+"""The other job counts as done."""
+DEPENDENCY_POLICY_WAIT: DependencyPolicy.ValueType  # 4
+"""It stays BLOCKED until the other job is retried and completes. It is DEAD if that one is deleted."""
+Global___DependencyPolicy: _TypeAlias = DependencyPolicy  # noqa: Y015
+
 class _AttemptOutcome:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -605,6 +639,8 @@ class JobOptions(_message.Message):
     UNIQUE_TTL_FIELD_NUMBER: _builtins.int
     UNIQUE_MAX_WAIT_FIELD_NUMBER: _builtins.int
     STICKY_FIELD_NUMBER: _builtins.int
+    ON_DEPENDENCY_FAILURE_FIELD_NUMBER: _builtins.int
+    BLOCK_TIMEOUT_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Optional. The kind of work, ≤ 256 characters; workers route on it. Unset: ""."""
     content_type: _builtins.str
@@ -661,6 +697,8 @@ class JobOptions(_message.Message):
     worker is gone, drains, or does not handle its name. Lost at a restart of the server. Needs a `group`:
     INVALID_ARGUMENT. Unset: any worker.
     """
+    on_dependency_failure: Global___DependencyPolicy.ValueType
+    """Optional. What happens if one of `depends_on` does not complete. Unset: FAIL."""
     @_builtins.property
     def headers(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """Optional. At most 64 entries, 8 KiB together. Trace context travels here."""
@@ -700,7 +738,12 @@ class JobOptions(_message.Message):
 
     @_builtins.property
     def depends_on(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """Optional. Jobs that must complete first. Not served yet: UNIMPLEMENTED."""
+        """Optional. Ids of jobs that must complete before this one is READY, of any queue; at most 1,000 a job,
+        and 10,000 in one push. It is BLOCKED until then. One that has completed counts as done, as long as
+        it is kept; one that has ended otherwise leads to `on_dependency_failure` at once. Unknown:
+        NOT_FOUND. A job's own ids are added to those that its push shares. A job that depends on others is
+        on disk at least at the level BUFFERED.
+        """
 
     @_builtins.property
     def limiters(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -732,6 +775,13 @@ class JobOptions(_message.Message):
     def unique_max_wait(self) -> _duration_pb2.Duration:
         """Optional. DEBOUNCE delays a job no longer than this after the first push of its series, 0 s … 400
         days. Unset: as long as pushes come.
+        """
+
+    @_builtins.property
+    def block_timeout(self) -> _duration_pb2.Duration:
+        """Optional. How long it may be BLOCKED from its push on, 0 s … 400 days; 0 s means no limit. After it,
+        `on_dependency_failure` decides as if one of `depends_on` had failed; with WAIT it is DEAD. Unset: no
+        limit.
         """
 
     def __init__(
@@ -767,10 +817,12 @@ class JobOptions(_message.Message):
         unique_ttl: _duration_pb2.Duration | None = ...,
         unique_max_wait: _duration_pb2.Duration | None = ...,
         sticky: _builtins.bool | None = ...,
+        on_dependency_failure: Global___DependencyPolicy.ValueType = ...,
+        block_timeout: _duration_pb2.Duration | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_cost", b"_cost", "_lifo", b"_lifo", "_max_attempts", b"_max_attempts", "_max_stalls", b"_max_stalls", "_priority", b"_priority", "_slots", b"_slots", "_sticky", b"_sticky", "backoff", b"backoff", "cost", b"cost", "lease", b"lease", "lifo", b"lifo", "max_attempts", b"max_attempts", "max_stalls", b"max_stalls", "priority", b"priority", "retention", b"retention", "retry_until", b"retry_until", "slots", b"slots", "sticky", b"sticky", "timeout", b"timeout", "ttl", b"ttl", "unique_max_wait", b"unique_max_wait", "unique_ttl", b"unique_ttl"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_cost", b"_cost", "_lifo", b"_lifo", "_max_attempts", b"_max_attempts", "_max_stalls", b"_max_stalls", "_priority", b"_priority", "_slots", b"_slots", "_sticky", b"_sticky", "backoff", b"backoff", "block_timeout", b"block_timeout", "cost", b"cost", "lease", b"lease", "lifo", b"lifo", "max_attempts", b"max_attempts", "max_stalls", b"max_stalls", "priority", b"priority", "retention", b"retention", "retry_until", b"retry_until", "slots", b"slots", "sticky", b"sticky", "timeout", b"timeout", "ttl", b"ttl", "unique_max_wait", b"unique_max_wait", "unique_ttl", b"unique_ttl"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cost", b"_cost", "_lifo", b"_lifo", "_max_attempts", b"_max_attempts", "_max_stalls", b"_max_stalls", "_priority", b"_priority", "_slots", b"_slots", "_sticky", b"_sticky", "backoff", b"backoff", "batch_id", b"batch_id", "content_type", b"content_type", "cost", b"cost", "delivery", b"delivery", "depends_on", b"depends_on", "group", b"group", "headers", b"headers", "lease", b"lease", "lifo", b"lifo", "limiters", b"limiters", "max_attempts", b"max_attempts", "max_stalls", b"max_stalls", "min_worker_version", b"min_worker_version", "name", b"name", "on_dead_head", b"on_dead_head", "phases", b"phases", "priority", b"priority", "retention", b"retention", "retry_until", b"retry_until", "slots", b"slots", "sticky", b"sticky", "tags", b"tags", "timeout", b"timeout", "ttl", b"ttl", "unique_key", b"unique_key", "unique_max_wait", b"unique_max_wait", "unique_mode", b"unique_mode", "unique_ttl", b"unique_ttl", "webhook", b"webhook"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cost", b"_cost", "_lifo", b"_lifo", "_max_attempts", b"_max_attempts", "_max_stalls", b"_max_stalls", "_priority", b"_priority", "_slots", b"_slots", "_sticky", b"_sticky", "backoff", b"backoff", "batch_id", b"batch_id", "block_timeout", b"block_timeout", "content_type", b"content_type", "cost", b"cost", "delivery", b"delivery", "depends_on", b"depends_on", "group", b"group", "headers", b"headers", "lease", b"lease", "lifo", b"lifo", "limiters", b"limiters", "max_attempts", b"max_attempts", "max_stalls", b"max_stalls", "min_worker_version", b"min_worker_version", "name", b"name", "on_dead_head", b"on_dead_head", "on_dependency_failure", b"on_dependency_failure", "phases", b"phases", "priority", b"priority", "retention", b"retention", "retry_until", b"retry_until", "slots", b"slots", "sticky", b"sticky", "tags", b"tags", "timeout", b"timeout", "ttl", b"ttl", "unique_key", b"unique_key", "unique_max_wait", b"unique_max_wait", "unique_mode", b"unique_mode", "unique_ttl", b"unique_ttl", "webhook", b"webhook"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__cost: _TypeAlias = _typing.Literal["cost"]  # noqa: Y015
     _WhichOneofArgType__cost: _TypeAlias = _typing.Literal["_cost", b"_cost"]  # noqa: Y015
@@ -815,6 +867,7 @@ class NewJob(_message.Message):
     JOB_KEY_FIELD_NUMBER: _builtins.int
     DELAY_FIELD_NUMBER: _builtins.int
     RUN_AT_FIELD_NUMBER: _builtins.int
+    DEPENDS_ON_INDEXES_FIELD_NUMBER: _builtins.int
     data: _builtins.bytes
     """Any bytes."""
     text: _builtins.str
@@ -836,6 +889,12 @@ class NewJob(_message.Message):
     def run_at(self) -> _timestamp_pb2.Timestamp:
         """A moment at most 400 days ahead; a past one means now."""
 
+    @_builtins.property
+    def depends_on_indexes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Optional. Indexes in `jobs` of earlier jobs of the same push that must complete first, as those of
+        `depends_on`; at most 1,000 together with those. A later or missing one: INVALID_ARGUMENT.
+        """
+
     def __init__(
         self,
         *,
@@ -845,10 +904,11 @@ class NewJob(_message.Message):
         job_key: _builtins.str = ...,
         delay: _duration_pb2.Duration | None = ...,
         run_at: _timestamp_pb2.Timestamp | None = ...,
+        depends_on_indexes: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["data", b"data", "delay", b"delay", "options", b"options", "payload", b"payload", "run_at", b"run_at", "start", b"start", "text", b"text"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["data", b"data", "delay", b"delay", "job_key", b"job_key", "options", b"options", "payload", b"payload", "run_at", b"run_at", "start", b"start", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["data", b"data", "delay", b"delay", "depends_on_indexes", b"depends_on_indexes", "job_key", b"job_key", "options", b"options", "payload", b"payload", "run_at", b"run_at", "start", b"start", "text", b"text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_payload: _TypeAlias = _typing.Literal["data", "text"]  # noqa: Y015
     _WhichOneofArgType_payload: _TypeAlias = _typing.Literal["payload", b"payload"]  # noqa: Y015
@@ -1130,6 +1190,8 @@ class Job(_message.Message):
     EXPIRES_AT_FIELD_NUMBER: _builtins.int
     AUTO_RETRIES_FIELD_NUMBER: _builtins.int
     UNIQUE_UNTIL_FIELD_NUMBER: _builtins.int
+    DEPENDS_ON_LEFT_FIELD_NUMBER: _builtins.int
+    BLOCKED_UNTIL_FIELD_NUMBER: _builtins.int
     id: _builtins.int
     """Output only. Id, a 53-bit integer; ids of a shard grow with time."""
     queue: _builtins.str
@@ -1172,6 +1234,8 @@ class Job(_message.Message):
     """Output only. How often it was put back by itself, across its deaths; 0 again once it is put back by
     hand.
     """
+    depends_on_left: _builtins.int
+    """Output only. While BLOCKED: how many of those that it depends on have not completed."""
     @_builtins.property
     def options(self) -> Global___JobOptions:
         """Output only. What it was pushed with."""
@@ -1224,6 +1288,10 @@ class Job(_message.Message):
     def unique_until(self) -> _timestamp_pb2.Timestamp:
         """Output only. Until when it holds its unique key, if not until it has ended."""
 
+    @_builtins.property
+    def blocked_until(self) -> _timestamp_pb2.Timestamp:
+        """Output only. While BLOCKED: when `block_timeout` ends that."""
+
     def __init__(
         self,
         *,
@@ -1260,10 +1328,12 @@ class Job(_message.Message):
         expires_at: _timestamp_pb2.Timestamp | None = ...,
         auto_retries: _builtins.int = ...,
         unique_until: _timestamp_pb2.Timestamp | None = ...,
+        depends_on_left: _builtins.int = ...,
+        blocked_until: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["ended_at", b"ended_at", "error", b"error", "expires_at", b"expires_at", "lease_until", b"lease_until", "options", b"options", "pushed_at", b"pushed_at", "retry_at", b"retry_at", "run_at", b"run_at", "times_out_at", b"times_out_at", "ttl_ends_at", b"ttl_ends_at", "unique_until", b"unique_until"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["blocked_until", b"blocked_until", "ended_at", b"ended_at", "error", b"error", "expires_at", b"expires_at", "lease_until", b"lease_until", "options", b"options", "pushed_at", b"pushed_at", "retry_at", b"retry_at", "run_at", b"run_at", "times_out_at", b"times_out_at", "ttl_ends_at", b"ttl_ends_at", "unique_until", b"unique_until"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempts", b"attempts", "auto_retries", b"auto_retries", "cancel_requested", b"cancel_requested", "checkpoint", b"checkpoint", "delivery", b"delivery", "ended_at", b"ended_at", "error", b"error", "expires_at", b"expires_at", "history", b"history", "id", b"id", "job_key", b"job_key", "lease_until", b"lease_until", "log_lines", b"log_lines", "options", b"options", "payload", b"payload", "payload_bytes", b"payload_bytes", "phases", b"phases", "progress", b"progress", "progress_message", b"progress_message", "pushed_at", b"pushed_at", "queue", b"queue", "reason", b"reason", "releases", b"releases", "result", b"result", "retry_at", b"retry_at", "run_at", b"run_at", "stale_from", b"stale_from", "stalls", b"stalls", "state", b"state", "times_out_at", b"times_out_at", "ttl_ends_at", b"ttl_ends_at", "unique_until", b"unique_until", "worker", b"worker"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempts", b"attempts", "auto_retries", b"auto_retries", "blocked_until", b"blocked_until", "cancel_requested", b"cancel_requested", "checkpoint", b"checkpoint", "delivery", b"delivery", "depends_on_left", b"depends_on_left", "ended_at", b"ended_at", "error", b"error", "expires_at", b"expires_at", "history", b"history", "id", b"id", "job_key", b"job_key", "lease_until", b"lease_until", "log_lines", b"log_lines", "options", b"options", "payload", b"payload", "payload_bytes", b"payload_bytes", "phases", b"phases", "progress", b"progress", "progress_message", b"progress_message", "pushed_at", b"pushed_at", "queue", b"queue", "reason", b"reason", "releases", b"releases", "result", b"result", "retry_at", b"retry_at", "run_at", b"run_at", "stale_from", b"stale_from", "stalls", b"stalls", "state", b"state", "times_out_at", b"times_out_at", "ttl_ends_at", b"ttl_ends_at", "unique_until", b"unique_until", "worker", b"worker"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -293,6 +293,8 @@ class StoredJob(_message.Message):
     UNIQUE_UNTIL_MS_FIELD_NUMBER: _builtins.int
     UNIQUE_FIRST_MS_FIELD_NUMBER: _builtins.int
     UNIQUE_FLAGS_FIELD_NUMBER: _builtins.int
+    PARENTS_LEFT_FIELD_NUMBER: _builtins.int
+    BLOCKED_UNTIL_MS_FIELD_NUMBER: _builtins.int
     LOG_FIELD_NUMBER: _builtins.int
     AUTO_RETRIES_FIELD_NUMBER: _builtins.int
     RETRY_MS_FIELD_NUMBER: _builtins.int
@@ -365,6 +367,8 @@ class StoredJob(_message.Message):
     """Output only. When the first job of its series was pushed; 0: it is the first."""
     unique_flags: _builtins.int
     """Output only. 1: it waits behind the holder of its key; 2: its key is held for all of that time."""
+    blocked_until_ms: _builtins.int
+    """Output only. Until when it may be BLOCKED, in milliseconds since 1970; 0: for ever."""
     auto_retries: _builtins.int
     """Output only. How often it was put back by itself, across its deaths."""
     retry_ms: _builtins.int
@@ -380,6 +384,10 @@ class StoredJob(_message.Message):
     @_builtins.property
     def parents(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Output only. Ids of the jobs that it depends on."""
+
+    @_builtins.property
+    def parents_left(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. While BLOCKED: those of its parents that it still waits for."""
 
     @_builtins.property
     def log(self) -> Global___StoredLog:
@@ -429,6 +437,8 @@ class StoredJob(_message.Message):
         unique_until_ms: _builtins.int = ...,
         unique_first_ms: _builtins.int = ...,
         unique_flags: _builtins.int = ...,
+        parents_left: _abc.Iterable[_builtins.int] | None = ...,
+        blocked_until_ms: _builtins.int = ...,
         log: Global___StoredLog | None = ...,
         auto_retries: _builtins.int = ...,
         retry_ms: _builtins.int = ...,
@@ -436,7 +446,7 @@ class StoredJob(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "log", b"log"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["admitted", b"admitted", "attempts", b"attempts", "auto_retries", b"auto_retries", "cancel_requested", b"cancel_requested", "checkpoint", b"checkpoint", "delivery", b"delivery", "ended_ms", b"ended_ms", "error", b"error", "error_of_last_attempt", b"error_of_last_attempt", "group", b"group", "history", b"history", "id", b"id", "job_key", b"job_key", "lease_ms", b"lease_ms", "lease_reason", b"lease_reason", "leased_ms", b"leased_ms", "log", b"log", "options", b"options", "order", b"order", "parents", b"parents", "payload", b"payload", "phases", b"phases", "progress", b"progress", "progress_message", b"progress_message", "pushed_ms", b"pushed_ms", "queue", b"queue", "reason", b"reason", "releases", b"releases", "result", b"result", "retry_ms", b"retry_ms", "run_at_ms", b"run_at_ms", "session", b"session", "stalls", b"stalls", "state", b"state", "ttl_from_ms", b"ttl_from_ms", "unique_first_ms", b"unique_first_ms", "unique_flags", b"unique_flags", "unique_key", b"unique_key", "unique_until_ms", b"unique_until_ms", "worker", b"worker", "worker_version", b"worker_version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["admitted", b"admitted", "attempts", b"attempts", "auto_retries", b"auto_retries", "blocked_until_ms", b"blocked_until_ms", "cancel_requested", b"cancel_requested", "checkpoint", b"checkpoint", "delivery", b"delivery", "ended_ms", b"ended_ms", "error", b"error", "error_of_last_attempt", b"error_of_last_attempt", "group", b"group", "history", b"history", "id", b"id", "job_key", b"job_key", "lease_ms", b"lease_ms", "lease_reason", b"lease_reason", "leased_ms", b"leased_ms", "log", b"log", "options", b"options", "order", b"order", "parents", b"parents", "parents_left", b"parents_left", "payload", b"payload", "phases", b"phases", "progress", b"progress", "progress_message", b"progress_message", "pushed_ms", b"pushed_ms", "queue", b"queue", "reason", b"reason", "releases", b"releases", "result", b"result", "retry_ms", b"retry_ms", "run_at_ms", b"run_at_ms", "session", b"session", "stalls", b"stalls", "state", b"state", "ttl_from_ms", b"ttl_from_ms", "unique_first_ms", b"unique_first_ms", "unique_flags", b"unique_flags", "unique_key", b"unique_key", "unique_until_ms", b"unique_until_ms", "worker", b"worker", "worker_version", b"worker_version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1053,24 +1063,158 @@ class ShardMessage(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     PUSH_JOBS_FIELD_NUMBER: _builtins.int
+    AWAIT_JOBS_FIELD_NUMBER: _builtins.int
+    JOBS_NOT_LIVE_FIELD_NUMBER: _builtins.int
+    ENDS_OF_JOBS_FIELD_NUMBER: _builtins.int
+    FORGET_JOBS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def push_jobs(self) -> Global___PushJobs:
         """Jobs are to be pushed."""
+
+    @_builtins.property
+    def await_jobs(self) -> Global___AwaitJobs:
+        """A shard is to be told of the ends of jobs."""
+
+    @_builtins.property
+    def jobs_not_live(self) -> Global___JobsNotLive:
+        """Jobs are not live."""
+
+    @_builtins.property
+    def ends_of_jobs(self) -> Global___EndsOfJobs:
+        """Jobs have ended."""
+
+    @_builtins.property
+    def forget_jobs(self) -> Global___AwaitJobs:
+        """A shard waits for jobs no more."""
 
     def __init__(
         self,
         *,
         push_jobs: Global___PushJobs | None = ...,
+        await_jobs: Global___AwaitJobs | None = ...,
+        jobs_not_live: Global___JobsNotLive | None = ...,
+        ends_of_jobs: Global___EndsOfJobs | None = ...,
+        forget_jobs: Global___AwaitJobs | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["message", b"message", "push_jobs", b"push_jobs"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["await_jobs", b"await_jobs", "ends_of_jobs", b"ends_of_jobs", "forget_jobs", b"forget_jobs", "jobs_not_live", b"jobs_not_live", "message", b"message", "push_jobs", b"push_jobs"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["message", b"message", "push_jobs", b"push_jobs"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["await_jobs", b"await_jobs", "ends_of_jobs", b"ends_of_jobs", "forget_jobs", b"forget_jobs", "jobs_not_live", b"jobs_not_live", "message", b"message", "push_jobs", b"push_jobs"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["push_jobs"]  # noqa: Y015
+    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["push_jobs", "await_jobs", "jobs_not_live", "ends_of_jobs", "forget_jobs"]  # noqa: Y015
     _WhichOneofArgType_message: _TypeAlias = _typing.Literal["message", b"message"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_message) -> _WhichOneofReturnType_message | None: ...
 
 Global___ShardMessage: _TypeAlias = ShardMessage  # noqa: Y015
+
+@_typing.final
+class AwaitJobs(_message.Message):
+    """A shard waits for jobs of the receiving shard, or waits no more."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    IDS_FIELD_NUMBER: _builtins.int
+    BY_SHARD_FIELD_NUMBER: _builtins.int
+    by_shard: _builtins.int
+    """Output only. The shard that waits."""
+    @_builtins.property
+    def ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. Ids of the jobs."""
+
+    def __init__(
+        self,
+        *,
+        ids: _abc.Iterable[_builtins.int] | None = ...,
+        by_shard: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["by_shard", b"by_shard", "ids", b"ids"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AwaitJobs: _TypeAlias = AwaitJobs  # noqa: Y015
+
+@_typing.final
+class JobsNotLive(_message.Message):
+    """Jobs that the receiving shard waits for are not live: it looks them up."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    IDS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. Ids of the jobs."""
+
+    def __init__(
+        self,
+        *,
+        ids: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ids", b"ids"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___JobsNotLive: _TypeAlias = JobsNotLive  # noqa: Y015
+
+@_typing.final
+class EndsOfJobs(_message.Message):
+    """Jobs that the receiving shard waits for have ended."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    IDS_FIELD_NUMBER: _builtins.int
+    ENDS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. Ids of the jobs."""
+
+    @_builtins.property
+    def ends(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. How each ended, as in ParentsEnded."""
+
+    def __init__(
+        self,
+        *,
+        ids: _abc.Iterable[_builtins.int] | None = ...,
+        ends: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ends", b"ends", "ids", b"ids"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EndsOfJobs: _TypeAlias = EndsOfJobs  # noqa: Y015
+
+@_typing.final
+class StoredAwaited(_message.Message):
+    """A job that others wait for. Which jobs of its own shard wait for it is kept with those."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    END_FIELD_NUMBER: _builtins.int
+    SHARDS_FIELD_NUMBER: _builtins.int
+    end: _builtins.int
+    """Output only. How it ended, as in ParentsEnded, while some are still to be told; 0: not so."""
+    @_builtins.property
+    def shards(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. Other shards that are to be told of its end."""
+
+    def __init__(
+        self,
+        *,
+        end: _builtins.int = ...,
+        shards: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["end", b"end", "shards", b"shards"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StoredAwaited: _TypeAlias = StoredAwaited  # noqa: Y015
 
 @_typing.final
 class PushJobs(_message.Message):

@@ -16,6 +16,7 @@ from jobline_server.engine import entries
 from jobline_server.engine.apply import (
     blocked,
     deletes,
+    dependencies,
     ends,
     expired,
     group_changes,
@@ -36,6 +37,7 @@ APPLY: ApplyTable = {
     **pushes.APPLY,
     **blocked.APPLY,
     **updates.APPLY,
+    **dependencies.APPLY,
     **leases.APPLY,
     **reports.APPLY,
     **phases.APPLY,
@@ -55,3 +57,5 @@ def apply(shard: ShardState, fact: entries.Fact, offset: int) -> None:
     APPLY[type(fact)](shard, fact, offset)
     if shard.unique.freed:
         unique.hand_over_keys(shard, fact.at_ms, offset)
+    if shard.dependencies.has_any:
+        dependencies.note_ends(shard, fact, volatile=not offset)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
 
 from jobline_server.engine.apply.bookkeeping import mark_job
 from jobline_server.engine.apply.lanes import put_at_tail
@@ -18,7 +19,7 @@ from jobline_server.engine.values import JobState
 _BLOCKED, _SCHEDULED = JobState.BLOCKED, JobState.SCHEDULED
 
 
-def block_new(jobs: list[Job], fact: JobsPushed) -> tuple[list[Job], list[int]]:
+def block_new(shard: ShardState, jobs: list[Job], fact: JobsPushed) -> tuple[list[Job], list[int]]:
     """Makes those of the new jobs BLOCKED that the fact names; returns the others, and their times
     as in the fact.
     """
@@ -29,9 +30,48 @@ def block_new(jobs: list[Job], fact: JobsPushed) -> tuple[list[Job], list[int]]:
         job.state = state
         job.run_at_ms = run_at_ms[index] if run_at_ms else 0
     jobs[0].queue.counts[_BLOCKED] += len(fact.blocked)
+    columns = (fact.blocked, fact.parents_left, fact.blocked_until_ms)
+    for index, parents, until_ms in zip(*columns, strict=False):
+        job = jobs[index]
+        details = job.writable_details()
+        details.parents_left, details.blocked_until_ms = parents, until_ms
+        wait_for_parents(shard, job)
+        for parent in parents:
+            if shard.state_of(parent) is None:
+                shard.dependencies.ended[parent] = None
     free = [index for index, job in enumerate(jobs) if job.state is not _BLOCKED]
     times = [run_at_ms[index] for index in free] if run_at_ms else []
     return [jobs[index] for index in free], times
+
+
+def wait_for_parents(shard: ShardState, job: Job) -> None:
+    """Notes which jobs a BLOCKED one waits for, and until when; also for one that is loaded."""
+    details = job.details
+    shard.dependencies.wait(job.id, details.parents_left)
+    shard.load.dependencies += len(details.parents_left)
+    if details.blocked_until_ms:
+        shard.dependencies.timeouts.add(details.blocked_until_ms, job.id)
+
+
+def stop_waiting(shard: ShardState, jobs: Iterable[Job]) -> None:
+    """Forgets which jobs BLOCKED ones wait for, and until when."""
+    timeouts = 0
+    for job in jobs:
+        details = job.details
+        if details.parents_left:
+            shard.dependencies.stop_waiting(job.id, details.parents_left)
+            shard.load.dependencies -= len(details.parents_left)
+            details.parents_left = ()
+        if details.blocked_until_ms:
+            details.blocked_until_ms = 0
+            timeouts += 1
+    if timeouts:
+        shard.dependencies.timeouts.sweep(timeouts, partial(_is_blocked_until, shard))
+
+
+def _is_blocked_until(shard: ShardState, until_ms: int, job_id: int) -> bool:
+    job = shard.jobs.find(job_id)
+    return job is not None and job.details.blocked_until_ms == until_ms
 
 
 def apply_jobs_unblocked(shard: ShardState, fact: JobsUnblocked, offset: int) -> None:

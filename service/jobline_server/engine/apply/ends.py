@@ -8,6 +8,7 @@ from types import MappingProxyType
 from jobline_server.engine import effective
 from jobline_server.engine.apply import groups
 from jobline_server.engine.apply.attempts import note_attempt
+from jobline_server.engine.apply.blocked import stop_waiting
 from jobline_server.engine.apply.bookkeeping import (
     drop_jobs,
     drop_members,
@@ -19,11 +20,7 @@ from jobline_server.engine.apply.bookkeeping import (
 from jobline_server.engine.apply.limiters import count_ended, count_run_ended
 from jobline_server.engine.apply.table import ApplyTable
 from jobline_server.engine.endings import JobsEnded, RunsEnded
-from jobline_server.engine.entries import (
-    JobDied,
-    JobsCancelled,
-    JobsCompleted,
-)
+from jobline_server.engine.entries import JobDied, JobsCancelled, JobsCompleted
 from jobline_server.engine.job import Job
 from jobline_server.engine.lot import Lot, RunLease
 from jobline_server.engine.queue import Queue
@@ -195,6 +192,8 @@ def leave_state(shard: ShardState, queue: Queue, jobs: list[Job]) -> None:
             queue.leave(job, 1)
     else:
         queue.counts[state] -= len(jobs)
+        if state is JobState.BLOCKED:
+            stop_waiting(shard, jobs)
 
 
 def _kept_of(queue: Queue, jobs: list[Job], state: JobState) -> tuple[list[Job], list[Job]]:

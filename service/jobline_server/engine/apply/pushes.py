@@ -95,7 +95,7 @@ def apply_jobs_pushed(shard: ShardState, fact: JobsPushed, offset: int) -> None:
         shard.changes.jobs.to_write.add_many(ids, part_of(ids, in_order=True))
     if fact.ties:
         _tie(shard, queue, jobs, fact.ties)
-    ready, run_at_ms = block_new(jobs, fact) if fact.blocked else (jobs, fact.run_at_ms)
+    ready, run_at_ms = block_new(shard, jobs, fact) if fact.blocked else (jobs, fact.run_at_ms)
     if run_at_ms:
         ready = _delay(shard, ready, run_at_ms)
     put_at_tail(shard, queue, ready, offset)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from jobline_server.engine.allowance import TimeLimit
 from jobline_server.engine.apply import groups
 from jobline_server.engine.apply.allowances import set_allowance
+from jobline_server.engine.apply.blocked import stop_waiting
 from jobline_server.engine.apply.bookkeeping import drop_job, remove_lot, run_key
 from jobline_server.engine.apply.limiters import free_permits, free_run
 from jobline_server.engine.apply.table import ApplyTable
@@ -101,6 +102,8 @@ def _drop_job(shard: ShardState, job: Job) -> None:
         del holder.leases[job.id]
         job.holder = None
         free_permits(shard, [job])
+    elif job.state is JobState.BLOCKED:
+        stop_waiting(shard, [job])
     drop_job(shard, job)
 
 

@@ -41,7 +41,8 @@ def apply_unique_key_extended(shard: ShardState, fact: UniqueKeyExtended, _offse
 
 def hand_over_keys(shard: ShardState, at_ms: int, offset: int) -> None:
     """Gives keys that have lost their holders to the jobs behind them, which become READY, or
-    SCHEDULED if their time has not come, in the order of their ids.
+    SCHEDULED if their time has not come, in the order of their ids. Those that depend on others
+    stay BLOCKED.
     """
     freed, shard.unique.freed = shard.unique.freed, []
     heirs = [shard.unique.hand_over(key_hash) for key_hash in freed]
@@ -49,6 +50,9 @@ def hand_over_keys(shard: ShardState, at_ms: int, offset: int) -> None:
     for job_id in sorted([heir for heir in heirs if heir is not None]):
         job = shard.jobs[job_id]
         let_go(job)
+        if job.details.parents_left:
+            mark_job(shard, job)
+            continue
         times = unblock(shard, [job], at_ms, offset)
         fact = JobsUnblocked(at_ms, job.queue.name, [job.id], times)
         shard.effects.append(KeyHandedOver(fact))

@@ -196,6 +196,8 @@ class _NewKeys:
                     "that is never written"
                 )
                 raise Refused(RefusalKind.IDEMPOTENCY_MISMATCH, why, field=field.format(index))
+            if claims is not None:
+                claims.note_id(index, job_id)
             self._exceptions.append((first_index + index, outcome, job_id))
         return fresh
 

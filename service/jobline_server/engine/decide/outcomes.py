@@ -8,6 +8,7 @@ again (`runtime/ended/outcomes.py`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from jobline_server.engine.values import JobState
 from jobline_server.engine.view import ShardView
@@ -16,6 +17,8 @@ Outcomes = Mapping[int, JobState | None]
 """States of jobs that were looked up: ended ones, or live ones of other shards; None for a job that
 is not kept or was never pushed.
 """
+
+NO_OUTCOMES: Outcomes = MappingProxyType({})
 
 
 class OutcomesNeeded(Exception):

@@ -21,6 +21,14 @@ from jobline_server.engine.decide.known_keys import (
     without_duplicates,
 )
 from jobline_server.engine.decide.limiters import check_limiters
+from jobline_server.engine.decide.outcomes import NO_OUTCOMES, Outcomes
+from jobline_server.engine.decide.parents import (
+    Parents,
+    emit_jobs,
+    end_failed,
+    has_parents,
+    parents_of,
+)
 from jobline_server.engine.decide.queue_ttl import with_ttl
 from jobline_server.engine.decide.queues import known_queue
 from jobline_server.engine.decide.unique import Claims
@@ -48,14 +56,18 @@ class _Terms(NamedTuple):
     request_hash: bytes
     new_keys: KnownKeys
     stored_rows: bytes
+    parents: Parents | None
 
 
-def decide_push(shard: ShardView, now: Now, command: Push) -> Pushed:
-    """Stores jobs; the new ones get consecutive ids, in the order of the push.
+def decide_push(
+    shard: ShardView, now: Now, command: Push, outcomes: Outcomes = NO_OUTCOMES
+) -> Pushed:
+    """Stores jobs; the new ones get consecutive ids, in the order of the push. `outcomes` are known
+    states of jobs that they depend on.
 
-    Raises `Refused` with QUEUE_FULL, GROUP_FULL, GROUPS_FULL, SERVER_FULL, KEYS_FULL,
-    REQUEST_IDS_FULL, PRODUCERS_FULL, CALL_OVER, LIMITER_NOT_FOUND, IDEMPOTENCY_MISMATCH or
-    UNIQUE_KEY_HELD; nothing is stored then.
+    Raises `OutcomesNeeded`, or `Refused` with QUEUE_FULL, GROUP_FULL, GROUPS_FULL, SERVER_FULL,
+    KEYS_FULL, REQUEST_IDS_FULL, PRODUCERS_FULL, DEPENDENCIES_FULL, CALL_OVER, LIMITER_NOT_FOUND,
+    JOB_NOT_FOUND, IDEMPOTENCY_MISMATCH, UNIQUE_KEY_HELD or JOB_AWAITED; nothing is stored then.
     """
     queue = shard.queues.get(command.queue)
     if queue is not None and queue.settings.ttl_ms:
@@ -77,6 +89,8 @@ def decide_push(shard: ShardView, now: Now, command: Push) -> Pushed:
     if has_keys or claims is not None:
         found = without_duplicates(shard, now, command, level, exceptions, claims)
         rows, payloads, new_keys = found
+    depends = (rows.ties or rows.parent_indexes) and has_parents(rows)
+    parents = parents_of(shard, rows, exceptions, outcomes) if depends else None
     _check_room(shard, queue, command, rows, payloads, claims)
     if command.calls:
         check_room_for_calls(shard, shard.age.at(now), command.calls)
@@ -87,21 +101,23 @@ def decide_push(shard: ShardView, now: Now, command: Push) -> Pushed:
         # A queue that was created just now took an id.
         first_id = shard.next_id()
         stored_rows = b"" if claims is None else claims.stored_rows
-        terms = _Terms(level, request_hash, new_keys, stored_rows)
+        terms = _Terms(level, request_hash, new_keys, stored_rows, parents)
         _emit_all(shard, now, command, rows, payloads, terms)
     if claims is not None:
         claims.emit()
+    if parents is not None:
+        end_failed(shard, now, parents)
     return Pushed(first_id, count, level, exceptions)
 
 
 def _level(queue: Queue | None, command: Push) -> AckLevel:
     """Returns the level of a push: what it asks for, what its queue demands, and BUFFERED at least
-    for jobs of groups and those with unique keys. The order of a group survives a crash, so no job
-    of it may be missing then, and no crash frees a key.
+    for jobs with ties: a crash neither breaks the order of a group nor frees a key, nor loses a job
+    that waits for others before they end.
     """
     minimum = queue.settings.min_ack_level if queue is not None else None
     level = max(command.level or minimum or AckLevel.FSYNCED, minimum or AckLevel.MEMORY)
-    if level is _MEMORY and any(ties.group or ties.unique_key for ties in command.rows.ties):
+    if level is _MEMORY and (command.rows.ties or command.rows.parent_indexes):
         return AckLevel.BUFFERED
     return level
 
@@ -217,7 +233,7 @@ def _emit_jobs(
         blocked=blocked_rows(rows),
         volatile=terms.level is AckLevel.MEMORY,
     )
-    shard.emit(fact, volatile=fact.volatile)
+    emit_jobs(shard, now, fact, rows, terms.parents)
 
 
 def _folded(options: list[JobOptions]) -> list[JobOptions]:

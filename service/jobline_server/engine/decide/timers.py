@@ -7,6 +7,7 @@ take too long, opens gates, ends expired leases and forgets old keys.
 from __future__ import annotations
 
 from jobline_server.engine import limits
+from jobline_server.engine.decide.dependencies import end_block_timeouts, release_dependents
 from jobline_server.engine.decide.expired import expire_waiting, has_due
 from jobline_server.engine.decide.expiry import expire_due
 from jobline_server.engine.decide.timeouts import time_out_due
@@ -28,6 +29,9 @@ def tick(shard: ShardView, now: Now) -> bool:
     more |= expire_due(shard, now)
     # Jobs whose leases were lost may have come back too late.
     more |= has_due(shard, now)
+    if shard.dependencies.has_any:
+        more |= end_block_timeouts(shard, now, limits.SLICE_TIMEOUTS)
+        more |= release_dependents(shard, now, limits.SLICE_DEPENDENTS)
     more |= shard.forget_keys(shard.age.at(now), limits.SLICE_KEYS)
     return more
 
@@ -62,6 +66,12 @@ def next_deadline(shard: ShardView, now: Now) -> int | None:
     lease_ms = shard.clocks.next_deadline()
     if lease_ms is not None:
         waits.append(lease_ms - now.mono_ms)
+    if shard.dependencies.has_any:
+        blocked_ms = shard.dependencies.timeouts.first_ms()
+        if shard.dependencies.pending:
+            waits.append(0)
+        elif blocked_ms is not None:
+            waits.append(blocked_ms - now.wall_ms)
     return max(min(waits), 0) if waits else None
 
 

@@ -7,10 +7,12 @@ is emitted until all are decided, so `Claims` keeps what the push has made of ea
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from itertools import chain
 
 from jobline_server.engine import effective
 from jobline_server.engine.commands import Push, RefusalKind, Refused
+from jobline_server.engine.decide.held_keys import HeldKey, Waiting, going
 from jobline_server.engine.entries import CancelRequested
 from jobline_server.engine.job import Job
 from jobline_server.engine.job_columns import JobColumns
@@ -40,33 +42,6 @@ _KEEPS = {
 _NEEDS_TTL = (UniqueMode.EXTEND, UniqueMode.THROTTLE)
 
 
-@dataclass(slots=True)
-class _Waiting:
-    """A job that a newer one may replace: its id, the bytes of its payload, its group, and when the
-    first one of its series was pushed.
-    """
-
-    id: int
-    payload_bytes: int
-    group: str
-    first_ms: int
-
-
-@dataclass(slots=True)
-class _Key:
-    """Who holds a key, 0 for nobody. `waiting` is the holder if it may be replaced, `parked` the
-    job behind it; `stays` says that the holder was handed out before, `cancels` that an ACTIVE
-    holder can be cancelled.
-    """
-
-    holder_id: int = 0
-    waiting: _Waiting | None = None
-    parked: _Waiting | None = None
-    stays: bool = False
-    cancels: bool = False
-    throttled_id: int = 0
-
-
 class Claims:
     """Decides the unique keys of the `rows` of a push. Call `decide` for each job in order, then
     `put_into` for the rows that are new; `emit` after they are stored.
@@ -74,6 +49,8 @@ class Claims:
 
     __slots__ = (
         "_aged_ms",
+        "_awaited_ids",
+        "_awaited_indexes",
         "_cancelled",
         "_command",
         "_extended",
@@ -92,10 +69,13 @@ class Claims:
         self._now = now
         self._command = command
         self._aged_ms = shard.age.at(now)
-        self._keys: dict[str, _Key] = {}
+        rows = command.rows
+        self._awaited_ids = {parent for ties in rows.ties for parent in ties.parents}
+        self._awaited_indexes = set(chain.from_iterable(rows.parent_indexes))
+        self._keys: dict[str, HeldKey] = {}
         self._ties: dict[int, Ties] = {}
         self._run_at_ms: dict[int, int] = {}
-        self._replaced: list[_Waiting] = []
+        self._replaced: list[Waiting] = []
         self._cancelled: list[int] = []
         self._extended: dict[tuple[str, int], int] = {}
         self._throttles = 0
@@ -106,10 +86,15 @@ class Claims:
         """Decides the row with this index, which gets `next_id` if it is stored. Returns None if it
         is stored and nothing else happens.
         """
+        deviation = None
+        if self._command.rows.ties[index].unique_key:
+            deviation = self._decide(index, next_id)
+        self.note_id(index, next_id if deviation is None else deviation[1])
+        return deviation
+
+    def _decide(self, index: int, next_id: int) -> Deviation | None:
         rows = self._command.rows
         ties = rows.ties[index]
-        if not ties.unique_key:
-            return None
         queue = self._shard.queues.get(self._command.queue)
         settings = DEFAULT_SETTINGS if queue is None else queue.settings
         options = rows.options[index]
@@ -119,11 +104,16 @@ class Claims:
             why = f"{mode.name} needs a unique_ttl, of the job or of its queue"
             raise Refused(RefusalKind.INVALID_FIELD, why, field="options.unique_ttl")
         until_ms = self._aged_ms + ttl_ms if ttl_ms else 0
-        key: _Key = self._find(ties.unique_key)
+        key: HeldKey = self._find(ties.unique_key)
         deviation = self._deviation(key, mode, ties.unique_key, index, next_id, until_ms)
         if deviation is not None and deviation[0] not in STORED_OUTCOMES:
             return deviation
-        replaced = self._replace(key, deviation)
+        replaced_now = going(key, deviation)
+        if any(self._is_awaited(one.id) for one in replaced_now):
+            return self._refuse_awaited(index)
+        if mode is UniqueMode.SUPERSEDE:
+            self._cancel_holder(key, deviation)
+        replaced = self._replace(key, replaced_now)
         claim = Claim(
             until_ms=until_ms,
             parked=deviation is not None and deviation[0] is PushOutcome.PARKED,
@@ -136,16 +126,16 @@ class Claims:
         self._throttles += claim.throttles
         self._ties[index] = replace(ties, claim=claim)
         first_ms = claim.first_ms or self._now.wall_ms
-        new = _Waiting(next_id, len(rows.payloads[index]), ties.group, first_ms)
+        new = Waiting(next_id, len(rows.payloads[index]), ties.group, first_ms)
         if claim.parked:
             key.parked = new
         else:
             throttled_id = next_id if claim.throttles else key.throttled_id
-            self._keys[ties.unique_key] = _Key(next_id, new, throttled_id=throttled_id)
+            self._keys[ties.unique_key] = HeldKey(next_id, new, throttled_id=throttled_id)
         return deviation
 
     def _deviation(
-        self, key: _Key, mode: UniqueMode, name: str, index: int, next_id: int, until_ms: int
+        self, key: HeldKey, mode: UniqueMode, name: str, index: int, next_id: int, until_ms: int
     ) -> Deviation | None:
         """Returns what becomes of a job whose key is held; None if it is free."""
         parked_id = 0 if key.parked is None else key.parked.id
@@ -161,9 +151,6 @@ class Claims:
             # A throttle alone does not keep a job from taking the key.
             return None if key.parked is None else (PushOutcome.REPLACED, next_id)
         if key.waiting is None or (mode is UniqueMode.AFTER_ACTIVE and key.stays):
-            if mode is UniqueMode.SUPERSEDE and key.cancels:
-                self._cancelled.append(key.holder_id)
-                key.cancels = False
             return PushOutcome.PARKED, next_id
         debounced = mode is UniqueMode.DEBOUNCE
         return PushOutcome.DEBOUNCED if debounced else PushOutcome.REPLACED, next_id
@@ -180,17 +167,39 @@ class Claims:
             field=f"jobs[{index}].options.unique_key",
         )
 
-    def _replace(self, key: _Key, deviation: Deviation | None) -> _Waiting | None:
+    def note_id(self, index: int, job_id: int) -> None:
+        """Notes which job a row stands for: other rows may depend on it."""
+        if index in self._awaited_indexes:
+            self._awaited_ids.add(job_id)
+
+    def _is_awaited(self, job_id: int) -> bool:
+        is_listed = self._shard.dependencies.awaited.find(job_id) is not None
+        return is_listed or job_id in self._awaited_ids
+
+    def _refuse_awaited(self, index: int) -> Deviation:
+        if not self._command.atomic:
+            return PushOutcome.REFUSED, 0
+        raise Refused(
+            RefusalKind.JOB_AWAITED,
+            "others depend on the job whose place this one would take",
+            field=f"jobs[{index}].options.unique_key",
+        )
+
+    def _cancel_holder(self, key: HeldKey, deviation: Deviation | None) -> None:
+        """Notes that an ACTIVE holder is to be cancelled."""
+        is_parked = deviation is not None and deviation[0] is PushOutcome.PARKED
+        if is_parked and key.cancels:
+            self._cancelled.append(key.holder_id)
+            key.cancels = False
+
+    def _replace(self, key: HeldKey, going: Sequence[Waiting]) -> Waiting | None:
         """Notes the jobs whose place a new one takes; returns the last of them."""
-        replaced: _Waiting | None = None
-        if deviation is not None:
-            of_holder = key.waiting if deviation[0] is not PushOutcome.PARKED else None
-            for waiting in (of_holder, key.parked):
-                if waiting is not None:
-                    self._replaced.append(waiting)
-                    replaced = waiting
+        self._replaced += going
+        if not going:
+            return None
+        if going[-1] is key.parked:
             key.parked = None
-        return replaced
+        return going[-1]
 
     def _bound_delay(self, index: int, first_ms: int, max_wait_ms: int | None) -> None:
         """Has a job start no later than its series may wait."""
@@ -198,29 +207,34 @@ class Claims:
         if max_wait_ms is not None and starts and starts[index] > first_ms + max_wait_ms:
             self._run_at_ms[index] = first_ms + max_wait_ms
 
-    def _find(self, name: str) -> _Key:
+    def _find(self, name: str) -> HeldKey:
         key = self._keys.get(name)
         if key is None:
             key = self._keys[name] = self._look_up(unique_hash(self._command.queue, name))
         return key
 
-    def _look_up(self, key_hash: bytes) -> _Key:
+    def _look_up(self, key_hash: bytes) -> HeldKey:
         unique, jobs = self._shard.unique, self._shard.jobs
         holder_id, parked_id = unique.holder(key_hash), unique.behind(key_hash)
         throttle = unique.throttled.find(key_hash, self._aged_ms)
-        key = _Key(throttled_id=0 if throttle is None else throttle.job_id)
+        key = HeldKey(throttled_id=0 if throttle is None else throttle.job_id)
         holder = None if holder_id is None else jobs.find(holder_id)
         parked = None if parked_id is None else jobs.find(parked_id)
         if parked is not None:
-            key.parked = _waiting(parked)
+            key.parked = self._waiting(parked)
         if holder is None or has_let_go(holder, self._aged_ms):
             return key
         key.holder_id = holder.id
         key.stays = holder.delivery > 0
         key.cancels = not holder.cancel_requested
         if holder.state is not JobState.ACTIVE:
-            key.waiting = _waiting(holder)
+            key.waiting = self._waiting(holder)
         return key
+
+    def _waiting(self, job: Job) -> Waiting:
+        ties = job.ties
+        first_ms = ties.claim.first_ms or job.pushed_ms
+        return Waiting(job.id, len(job.payload), ties.group, first_ms)
 
     def replaced_load(self) -> tuple[list[str], int]:
         """Returns the group of each waiting job that is replaced, and the bytes of their
@@ -271,9 +285,8 @@ def outcome_of_kept(shard: ShardView, queue: str, options: JobOptions) -> PushOu
     known = shard.queues.get(queue)
     settings = DEFAULT_SETTINGS if known is None else known.settings
     mode = effective.unique_mode(options, settings)
-    if mode is UniqueMode.REJECT:
-        return PushOutcome.REFUSED
-    return _KEEPS.get(mode, PushOutcome.DUPLICATE)
+    # Another mode stores a job, unless others depend on the one whose place it would take.
+    return _KEEPS.get(mode, PushOutcome.REFUSED)
 
 
 def as_bits(indexes: Sequence[int], count: int) -> bytes:
@@ -282,8 +295,3 @@ def as_bits(indexes: Sequence[int], count: int) -> bytes:
     for index in indexes:
         bits |= 1 << index
     return bits.to_bytes((count + 7) // 8, "little")
-
-
-def _waiting(job: Job) -> _Waiting:
-    ties = job.ties
-    return _Waiting(job.id, len(job.payload), ties.group, ties.claim.first_ms or job.pushed_ms)

@@ -11,7 +11,8 @@ from jobline_server.engine.endings import Ended
 from jobline_server.engine.ties import NO_TIES
 from jobline_server.rpc.convert.phases import fill_phases
 from jobline_server.rpc.convert.ties import fill_ties
-from jobline_server.runtime.views import DeadCount, JobView, Obstacle
+from jobline_server.runtime.obstacles import Obstacle
+from jobline_server.runtime.views import DeadCount, JobView
 from jobline_server.runtime.watch.partials import Piece
 from jobline_server.wire.errors import fill_attempt, fill_error
 from jobline_server.wire.options import shared_message
@@ -35,6 +36,7 @@ def fill_job(message: job_pb2.Job, view: JobView, *, with_payload: bool) -> None
         fill_moment(message.unique_until, view.ties.claim.until_ms)
     message.payload_bytes = view.payload_bytes or len(view.payload)
     message.job_key = view.job_key
+    message.depends_on_left = view.depends_on_left
     _fill_moments(message, view)
     message.attempts = view.attempts
     message.stalls = view.stalls
@@ -68,6 +70,8 @@ def _fill_moments(message: job_pb2.Job, view: JobView) -> None:
         fill_moment(message.run_at, view.run_at_ms)
     if view.ttl_ends_ms:
         fill_moment(message.ttl_ends_at, view.ttl_ends_ms)
+    if view.blocked_until_ms:
+        fill_moment(message.blocked_until, view.blocked_until_ms)
     if view.ended_ms:
         fill_moment(message.ended_at, view.ended_ms)
     if view.lease_until_ms:

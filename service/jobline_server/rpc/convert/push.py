@@ -24,6 +24,7 @@ from jobline_server.engine.ties import Ties
 from jobline_server.engine.values import AckLevel, JobOptions
 from jobline_server.rpc.convert.columns import check_keys, columns_of
 from jobline_server.rpc.convert.options import OptionsTable, SharedOptions
+from jobline_server.rpc.convert.parents import check_parents, indexes_of_parents
 from jobline_server.rpc.convert.phases import check_phased
 from jobline_server.rpc.convert.spread import checked_spread, spread_out
 from jobline_server.rpc.convert.ties import (
@@ -37,6 +38,7 @@ from jobline_server.rpc.limits import PUSH_BYTES_MAX
 from jobline_server.rpc.validate import fields
 from jobline_server.rpc.validate.mistyped import check_own_fields
 
+_indexes_of: Callable[[job_pb2.NewJob], Sequence[int]] = attrgetter("depends_on_indexes")
 _options_of: Callable[[job_pb2.NewJob], job_pb2.JobOptions] = attrgetter("options")
 # The stub has an overload for each oneof.
 _which_of: Callable[[job_pb2.NewJob, str], str | None] = cast("Any", job_pb2.NewJob).WhichOneof
@@ -159,12 +161,14 @@ class PushReader:
         options, ties = self._options.overridden(shared, overrides)
         keys = [row.job_key for row in rows]
         starts = list(map(_which_of, rows, repeat("start")))
-        has_keys, has_starts = any(keys), any(starts)
+        indexes = list(map(_indexes_of, rows))
+        has_keys, has_starts, has_indexes = any(keys), any(starts), any(indexes)
         if has_keys:
             check_keys(keys, "jobs[{}].job_key")
         elif (
             not has_starts
             and not ties
+            and not has_indexes
             and beside is None
             and not request.groups
             and _go_together(options, command.options if plain else None)
@@ -175,6 +179,8 @@ class PushReader:
         command.payloads = Payloads.of(plain)
         command.payloads.columns = beside
         command.rows = JobColumns(payloads, options, keys if has_keys else [], [], ties)
+        if has_indexes:
+            command.rows.parent_indexes = indexes_of_parents(indexes)
         if has_starts or command.run_at_ms:
             command.rows.run_at_ms = _moments(rows, starts, command.run_at_ms, self._wall_ms())
 
@@ -198,6 +204,8 @@ def _check_together(command: Push, plain: int) -> None:
     refuse_without_group(command, jobs=len(command.rows) - plain)
     if command.rows.ties:
         refuse_priorities(command, jobs=len(command.rows) - plain)
+    if command.rows.ties or command.rows.parent_indexes:
+        check_parents(command.rows)
 
 
 def _find_mistyped(rows: list[job_pb2.NewJob]) -> None:

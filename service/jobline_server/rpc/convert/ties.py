@@ -124,6 +124,7 @@ def tied_rows(
         job_keys=_joined(rows.job_keys, before, keys, after, ""),
         run_at_ms=_joined(rows.run_at_ms, before, [run_at_ms] * after, after, 0),
         ties=_joined(rows.ties, before, list(ties), after, NO_TIES),
+        parent_indexes=_joined(rows.parent_indexes, before, [()] * after, after, ()),
     )
 
 

@@ -16,7 +16,7 @@ from jobline.v1 import job_pb2, queue_pb2
 from jobline_server.engine import limits
 from jobline_server.engine.commands import Refused
 from jobline_server.engine.group_settings import OnDeadHead
-from jobline_server.engine.rules import DeliveryMode
+from jobline_server.engine.rules import DeliveryMode, DependencyPolicy
 from jobline_server.engine.unique_rule import UniqueMode
 from jobline_server.engine.values import AckLevel, BackoffKind
 from jobline_server.rpc import limits as rpc_limits
@@ -116,6 +116,14 @@ def _disconnect_grace(value: Any, field: str) -> None:
 
 def _slots(value: int, field: str) -> None:
     fields.integer(value, field, 1, limits.SLOTS_MAX)
+
+
+def _policy(value: int, field: str) -> None:
+    fields.enum_member(value, field, DependencyPolicy)
+
+
+def _block_timeout(value: Any, field: str) -> None:
+    fields.duration_ms(value, field, 0, limits.BLOCK_TIMEOUT_MS_MAX)
 
 
 def _delivery(value: int, field: str) -> None:
@@ -240,6 +248,9 @@ OPTION_CHECKS: dict[str, Check] = {
     "group": _name,
     "on_dead_head": _on_dead_head,
     "sticky": _anything,
+    "depends_on": lambda value, field: fields.at_most(value, field, limits.PARENTS_MAX),
+    "on_dependency_failure": _policy,
+    "block_timeout": _block_timeout,
     "tags": check_tags,
     "phases": _phases,
     "limiters": limiters,
@@ -275,4 +286,6 @@ SETTING_CHECKS: dict[str, Check] = {
     "timeout": _timeout,
     "group": _group,
     **UNIQUE_CHECKS,
+    "on_dependency_failure": _policy,
+    "block_timeout": _block_timeout,
 }

@@ -13,15 +13,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from jobline_server.engine.columns import LotColumns
 from jobline_server.engine.commands import Push, Pushed, Refused
+from jobline_server.engine.decide.outcomes import NO_OUTCOMES, Outcomes
+from jobline_server.engine.decide.parents import has_parents
 from jobline_server.engine.decide.push import decide_push
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import AckLevel
 from jobline_server.runtime.calls.duplicates import notice_duplicates
 from jobline_server.runtime.calls.payload_checks import PayloadChecks, checks
 from jobline_server.runtime.core import Core
+from jobline_server.runtime.ended.outcomes import OutcomeLookup
 from jobline_server.runtime.slots import ShardSlot
 
 # A push with more bytes of payloads is decided at once: to put it together with others copies it.
@@ -50,8 +54,9 @@ def _goes_with_others(columns: LotColumns, count: int) -> bool:
 class PushBatcher:
     """Decides pushes, alone or together."""
 
-    def __init__(self, core: Core, checks: PayloadChecks) -> None:
+    def __init__(self, core: Core, outcomes: OutcomeLookup, checks: PayloadChecks) -> None:
         self._core = core
+        self._outcomes = outcomes
         self.checks = checks
         self._loop = asyncio.get_running_loop()
         # Until the end of this iteration of the loop, and until the next commit is cut.
@@ -103,16 +108,27 @@ class PushBatcher:
 
     async def _push_alone(self, command: Push) -> Pushed:
         slot = self._core.slots.of_queue(command.queue)
-        pushed = self._decide(slot, command)
+        rows = command.rows
+        if (rows.ties or rows.parent_indexes) and has_parents(rows):
+            pushed = await self._outcomes.decide(partial(self._decide_dependent, command))
+        else:
+            pushed = self._decide(slot, command)
         if pushed.level is AckLevel.FSYNCED:
             await self._core.commits.wait(slot)
         return pushed
 
-    def _decide(self, slot: ShardSlot, command: Push) -> Pushed:
+    def _decide_dependent(self, command: Push, outcomes: Outcomes) -> Pushed:
+        """Decides a push of jobs that depend on others."""
+        slot = self._core.slots.of_queue(command.queue)
+        pushed = self._decide(slot, command, outcomes)
+        self._core.note_awaited(slot, [one for ties in command.rows.ties for one in ties.parents])
+        return pushed
+
+    def _decide(self, slot: ShardSlot, command: Push, outcomes: Outcomes = NO_OUTCOMES) -> Pushed:
         core = self._core
         core.check_accepting(slot, len(command.rows) + len(command.payloads) + 1)
         now = core.now()
-        pushed = decide_push(slot.shard, now, command)
+        pushed = decide_push(slot.shard, now, command, outcomes)
         if pushed.exceptions and core.wants_events():
             notice_duplicates(slot.shard, now.wall_ms, command, pushed)
         core.after_decision(slot)

@@ -29,8 +29,9 @@ from jobline_server.runtime.core import Core
 from jobline_server.runtime.ended.damage import damaged
 from jobline_server.runtime.ended.ended_jobs import EndedJobs
 
-# Ids that one call may ask for; the ended store is asked for a part of them at a time.
-OUTCOME_IDS_MAX = 1_000
+# Ids that one call may ask for: those that the jobs of a push name, and those that its keys stand
+# for. The ended store is asked for a part of them at a time.
+OUTCOME_IDS_MAX = 2_000
 # A look is repeated for jobs that changed meanwhile, and a decision for jobs that it did not ask
 # for before. Each time needs somebody who changes the same jobs again; this often is on purpose.
 LOOKS_MAX = 16

@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 from typing import Protocol
 
-from jobline_server.engine.decide.messages import decide_receive
+from jobline_server.engine.decide.receive import decide_receive
 from jobline_server.engine.shard_messages import MessageBatch
 from jobline_server.runtime.core import Core
 

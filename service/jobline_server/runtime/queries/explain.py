@@ -15,12 +15,13 @@ from jobline_server.engine.queue import Queue
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import EndReason, JobState
 from jobline_server.runtime.core import Core
+from jobline_server.runtime.obstacles import Obstacle, ObstacleKind
+from jobline_server.runtime.queries.explain_blocked import blocked_by
 from jobline_server.runtime.queries.explain_groups import group_obstacles, reserved_for
-from jobline_server.runtime.queries.explain_keys import behind_holder
 from jobline_server.runtime.queries.explain_limits import limiters_of, limits_of
 from jobline_server.runtime.queries.explain_needs import worker_missing
 from jobline_server.runtime.queries.job_queries import JobQueries
-from jobline_server.runtime.views import JobView, Obstacle, ObstacleKind
+from jobline_server.runtime.views import JobView
 
 # The most lanes and items of lanes checked for one explanation.
 WALK_MAX = 10_000
@@ -51,8 +52,8 @@ class JobExplainer:
         if state is JobState.SCHEDULED:
             until_ms = owner.run_at_ms
             return state, [Obstacle(ObstacleKind.NOT_DUE, "its time has not come", until_ms)]
-        if isinstance(owner, Job) and owner.ties.claim.parked:
-            return state, [behind_holder(shard, owner)]
+        if state is JobState.BLOCKED and isinstance(owner, Job):
+            return state, blocked_by(shard, owner)
         return state, self._waiting(shard, owner, job_id)
 
     def _running(self, job_id: int) -> Obstacle:

@@ -7,7 +7,7 @@ from itertools import islice, takewhile
 from jobline_server.engine.group import Group
 from jobline_server.engine.job import Job
 from jobline_server.engine.shard import Shard
-from jobline_server.runtime.views import Obstacle, ObstacleKind
+from jobline_server.runtime.obstacles import Obstacle, ObstacleKind
 
 # The most jobs of a group counted for one explanation.
 WALK_MAX = 10_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from jobline_server.engine.job import Job
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.unique import unique_hash
-from jobline_server.runtime.views import Obstacle, ObstacleKind
+from jobline_server.runtime.obstacles import Obstacle, ObstacleKind
 
 
 def behind_holder(shard: Shard, job: Job) -> Obstacle:

@@ -10,7 +10,7 @@ from jobline_server.engine.items import Item
 from jobline_server.engine.limiters import Limiters
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.values import JobState, Now
-from jobline_server.runtime.views import Obstacle, ObstacleKind
+from jobline_server.runtime.obstacles import Obstacle, ObstacleKind
 
 
 def limits_of(queue: Queue, allowance: Allowance, item: Item, now: Now) -> Iterator[Obstacle]:

@@ -9,7 +9,7 @@ from jobline_server.engine.job import Job
 from jobline_server.engine.lot import Lot
 from jobline_server.engine.rules import NO_RULES
 from jobline_server.engine.versions import is_new_enough
-from jobline_server.runtime.views import Obstacle, ObstacleKind
+from jobline_server.runtime.obstacles import Obstacle, ObstacleKind
 
 
 def worker_missing(owner: Job | Lot, consumers: Sequence[Consumer]) -> Obstacle | None:

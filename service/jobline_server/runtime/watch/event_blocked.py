@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import groupby
+from typing import Any
 
 from jobline.v1.event_pb2 import EventKind
-from jobline_server.engine.blocked_entries import JobsUnblocked
+from jobline_server.engine.blocked_entries import (
+    DependenciesFailed,
+    DependentsTold,
+    JobsAwaited,
+    JobsNotAwaited,
+    JobsUnblocked,
+    ParentsEnded,
+    ParentsMet,
+)
 from jobline_server.engine.entries import JobsPushed
 from jobline_server.engine.values import JobState
 from jobline_server.runtime.watch.event_origin import EventOrigin, by_moment, singles
@@ -48,3 +57,14 @@ def unblocked(origin: EventOrigin, fact: JobsUnblocked) -> Iterator[EventRun]:
         before=JobState.BLOCKED,
     )
     yield from by_moment(view, fact.ids, fact.run_at_ms)
+
+
+BLOCKED: dict[type, Callable[[EventOrigin, Any], Iterator[EventRun]] | None] = {
+    JobsUnblocked: unblocked,
+    ParentsMet: None,  # those that wait for no other are unblocked by another fact
+    ParentsEnded: None,
+    DependenciesFailed: None,  # as all that ends
+    DependentsTold: None,
+    JobsAwaited: None,
+    JobsNotAwaited: None,
+}

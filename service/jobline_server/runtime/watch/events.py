@@ -10,7 +10,6 @@ from typing import Any
 
 from jobline.v1.event_pb2 import EventKind
 from jobline_server.engine import (
-    blocked_entries,
     entries,
     group_entries,
     limiter_entries,
@@ -23,7 +22,7 @@ from jobline_server.engine import (
 )
 from jobline_server.engine.effects import Applied, KeyHandedOver, endings_of
 from jobline_server.engine.values import JobState
-from jobline_server.runtime.watch.event_blocked import pushed_some_blocked, unblocked
+from jobline_server.runtime.watch.event_blocked import BLOCKED, pushed_some_blocked, unblocked
 from jobline_server.runtime.watch.event_duplicates import duplicates
 from jobline_server.runtime.watch.event_endings import ended_runs
 from jobline_server.runtime.watch.event_origin import EventOrigin, by_moment, cut, singles
@@ -258,7 +257,7 @@ EVENTS: dict[type, Callable[[EventOrigin, Any], Iterator[EventRun]] | None] = {
     entries.LotPushed: None,  # many at a time: `_lots_pushed`
     entries.JobsPushed: _jobs_pushed,
     entries.JobsReady: _ready,
-    blocked_entries.JobsUnblocked: unblocked,
+    **BLOCKED,
     update_entries.JobUpdated: updated,
     update_entries.KeyForgotten: None,  # nothing became of any job
     entries.JobsLeased: _leased,

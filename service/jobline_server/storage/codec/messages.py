@@ -9,6 +9,13 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from jobline.v1 import entry_pb2, store_pb2
+from jobline_server.engine.dependencies import ParentEnd
+from jobline_server.engine.dependency_messages import (
+    AwaitJobs,
+    EndsOfJobs,
+    ForgetJobs,
+    JobsNotLive,
+)
 from jobline_server.engine.message_entries import (
     MessagesAcknowledged,
     MessagesReceived,
@@ -49,8 +56,48 @@ def push_jobs(message: store_pb2.PushJobs) -> PushJobs:
     )
 
 
+def fill_await_jobs(message: store_pb2.ShardMessage, value: AwaitJobs) -> None:
+    """Writes it into a message."""
+    message.await_jobs.by_shard = value.by_shard
+    message.await_jobs.ids.extend(value.ids)
+
+
+def fill_jobs_not_live(message: store_pb2.ShardMessage, value: JobsNotLive) -> None:
+    """Writes it into a message."""
+    message.jobs_not_live.SetInParent()
+    message.jobs_not_live.ids.extend(value.ids)
+
+
+def fill_ends_of_jobs(message: store_pb2.ShardMessage, value: EndsOfJobs) -> None:
+    """Writes it into a message."""
+    message.ends_of_jobs.SetInParent()
+    message.ends_of_jobs.ids.extend(value.ids)
+    message.ends_of_jobs.ends.extend(value.ends)
+
+
+def ends_of_jobs(message: store_pb2.EndsOfJobs) -> EndsOfJobs:
+    """Reads it."""
+    return EndsOfJobs(tuple(message.ids), tuple(map(ParentEnd, message.ends)))
+
+
+def fill_forget_jobs(message: store_pb2.ShardMessage, value: ForgetJobs) -> None:
+    """Writes it into a message."""
+    message.forget_jobs.by_shard = value.by_shard
+    message.forget_jobs.ids.extend(value.ids)
+
+
 MESSAGES: dict[type, MessageRow] = {
     PushJobs: MessageRow("push_jobs", fill_push_jobs, push_jobs),
+    AwaitJobs: MessageRow(
+        "await_jobs", fill_await_jobs, lambda one: AwaitJobs(tuple(one.ids), one.by_shard)
+    ),
+    JobsNotLive: MessageRow(
+        "jobs_not_live", fill_jobs_not_live, lambda one: JobsNotLive(tuple(one.ids))
+    ),
+    EndsOfJobs: MessageRow("ends_of_jobs", fill_ends_of_jobs, ends_of_jobs),
+    ForgetJobs: MessageRow(
+        "forget_jobs", fill_forget_jobs, lambda one: ForgetJobs(tuple(one.ids), one.by_shard)
+    ),
 }
 _ROWS = {row.name: row for row in MESSAGES.values()}
 

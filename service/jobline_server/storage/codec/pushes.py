@@ -22,6 +22,7 @@ from jobline_server.engine.limits import PRODUCER_ID_BYTES
 from jobline_server.engine.producers import Call
 from jobline_server.engine.ties import NO_TIES, Ties
 from jobline_server.engine.values import JobOptions, JobState
+from jobline_server.storage.codec.blocked import fill_blocked, parents_left_of
 from jobline_server.storage.codec.records import fill_record, record_from_stored
 from jobline_server.storage.codec.shared import fill_columns, interned_options, payloads_of
 from jobline_server.storage.codec.table import FactRow, FactTable, whole
@@ -123,7 +124,7 @@ def fill_jobs_pushed(entry: entry_pb2.Entry, fact: JobsPushed) -> None:
     if fact.ties:
         _fill_ties(message, fact.ties)
     if fact.blocked:
-        message.blocked.extend(fact.blocked)
+        fill_blocked(message, fact)
     if fact.calls:
         _fill_calls(message.calls, fact)
     if fact.request_hash:
@@ -183,6 +184,8 @@ def jobs_pushed(at_ms: int, message: entry_pb2.JobsPushed) -> JobsPushed:
         stored_rows=message.stored_rows,
         ties=_ties_of(message),
         blocked=list(message.blocked),
+        parents_left=parents_left_of(message),
+        blocked_until_ms=list(message.blocked_until_ms),
     )
 
 

@@ -80,7 +80,7 @@ def ties_of(message: store_pb2.StoredJob) -> Ties:
 
 
 def fill_hand_outs(message: store_pb2.StoredJob, job: Job) -> None:
-    """Writes the fields of a job that was handed out at least once."""
+    """Writes the fields of a job that was handed out at least once, or put back by itself."""
     message.delivery = job.delivery
     message.attempts = job.attempts
     message.stalls = job.stalls

@@ -8,6 +8,7 @@ items of one that comes after it, as jobs note their bundles and lots their payl
 To change what is written: change `store.proto` (it says how), then the two functions of the kind.
 """
 
+from jobline_server.storage.kinds.awaited import AWAITED
 from jobline_server.storage.kinds.bundles import BUNDLES
 from jobline_server.storage.kinds.counters import COUNTERS
 from jobline_server.storage.kinds.groups import GROUPS
@@ -33,9 +34,10 @@ KINDS: tuple[DurableKind, ...] = (
     INBOXES,
     BUNDLES,
     LOT_PAYLOADS,
+    THROTTLES,
+    AWAITED,
     GROUPS,
     LIMITERS,
-    THROTTLES,
 )
 
 __all__ = ["KINDS"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from jobline.v1 import job_pb2, store_pb2
+from jobline_server.engine.apply.blocked import wait_for_parents
 from jobline_server.engine.apply.groups import is_admitted
 from jobline_server.engine.changes import Bundle
 from jobline_server.engine.job import NO_DETAILS, Details, Job
@@ -61,8 +62,12 @@ def encode_job(job: Job) -> bytes:
     if job.ties is not NO_TIES:
         fill_ties(message, job.ties)
         message.admitted = is_admitted(job)
+    if job.state is _BLOCKED:
+        message.parents_left.extend(job.details.parents_left)
+        message.blocked_until_ms = job.details.blocked_until_ms
     message.lease_reason = job_pb2.LeaseReason.ValueType(job.lease_reason)
-    if job.delivery:
+    # One that a failed dependency ended may be retried without ever being handed out.
+    if job.delivery or job.details.auto_retries:
         fill_hand_outs(message, job)
     if job.details.ttl_from_ms:
         message.ttl_from_ms = job.details.ttl_from_ms
@@ -93,15 +98,19 @@ def decode_job(blob: bytes, queue_of: QueueOf, holder_of: HolderOf) -> Job:
     job.ties = ties_of(message)
     job.lease_reason = _LEASE_REASONS[message.lease_reason]
     job.stored = True
-    if message.delivery:
+    if message.delivery or message.auto_retries:
         _take_hand_outs(job, message, holder_of)
     if message.ttl_from_ms:
         job.writable_details().ttl_from_ms = message.ttl_from_ms
+    if message.parents_left:
+        details = job.writable_details()
+        details.parents_left = tuple(message.parents_left)
+        details.blocked_until_ms = message.blocked_until_ms
     return job
 
 
 def _take_hand_outs(job: Job, message: store_pb2.StoredJob, holder_of: HolderOf) -> None:
-    """Reads what only jobs have that were handed out at least once."""
+    """Reads what only jobs have that were handed out at least once, or put back by themselves."""
     job.delivery = message.delivery
     job.attempts = message.attempts
     job.stalls = message.stalls
@@ -152,6 +161,7 @@ def load_jobs(loading: Loading, rows: Iterator[ItemRow]) -> None:
             shard.schedule(job.run_at_ms, job.id)
         elif job.state is _BLOCKED:
             queue.counts[_BLOCKED] += 1
+            wait_for_parents(shard, job)
         else:
             queue.counts[_ACTIVE] += 1
             load.active_jobs += 1

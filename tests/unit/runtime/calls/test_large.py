@@ -16,8 +16,8 @@ from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, JobError, Jo
 from jobline_server.runtime.calls.pull_dedup import leases_of, runs_of
 from jobline_server.runtime.calls.pulls import LongPoll
 from jobline_server.runtime.clock import ManualClock
+from jobline_server.runtime.obstacles import ObstacleKind
 from jobline_server.runtime.runtime import Runtime
-from jobline_server.runtime.views import ObstacleKind
 from tests.pushed_rows import NewJob, rows_of
 from tests.unit.runtime.conftest import opened
 

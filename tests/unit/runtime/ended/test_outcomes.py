@@ -227,9 +227,9 @@ async def test_jobs_of_a_shard_that_is_lost_while_the_file_is_read_are_refused(
 
 
 async def test_more_ids_than_a_call_takes_are_a_mistake(runtime: Runtime) -> None:
-    assert len(await runtime.outcomes.outcomes_of(range(1_000))) == 1_000
-    with pytest.raises(ValueError, match="1001 ids, more than 1000"):
-        await runtime.outcomes.outcomes_of(range(1_001))
+    assert len(await runtime.outcomes.outcomes_of(range(2_000))) == 2_000
+    with pytest.raises(ValueError, match="2001 ids, more than 2000"):
+        await runtime.outcomes.outcomes_of(range(2_001))
 
 
 # Deciding with what was looked up.

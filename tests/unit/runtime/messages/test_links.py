@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from jobline_server.engine.commands import RefusalKind, Refused
-from jobline_server.engine.decide.messages import MessageGap
+from jobline_server.engine.decide.receive import MessageGap
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.shard_messages import MessageBatch, PushJobs
 from jobline_server.engine.values import DEFAULT_OPTIONS

@@ -10,9 +10,9 @@ from jobline_server.engine.decide.queues import decide_pause_queue, decide_resum
 from jobline_server.engine.limits import LEASE_MS_DEFAULT
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import AckLevel, JobOptions, JobState, Retention
+from jobline_server.runtime.obstacles import Obstacle, ObstacleKind
 from jobline_server.runtime.queries import explain
 from jobline_server.runtime.runtime import Runtime
-from jobline_server.runtime.views import Obstacle, ObstacleKind
 from tests.unit.runtime.commits.test_commits import a_pull
 
 

@@ -7,8 +7,8 @@ from jobline_server.engine.decide.groups import decide_pause_group, decide_updat
 from jobline_server.engine.decide.settle import decide_fail
 from jobline_server.engine.group_settings import GroupSettings, OnDeadHead
 from jobline_server.engine.values import FailAction, JobError
+from jobline_server.runtime.obstacles import Obstacle, ObstacleKind
 from jobline_server.runtime.runtime import Runtime
-from jobline_server.runtime.views import Obstacle, ObstacleKind
 from tests.unit.runtime.calls.test_groups import pushed
 from tests.unit.runtime.commits.test_commits import a_pull
 

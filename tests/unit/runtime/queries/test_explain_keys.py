@@ -7,8 +7,8 @@ from jobline_server.engine.rules import JobRules
 from jobline_server.engine.ties import Ties
 from jobline_server.engine.unique_rule import UniqueMode, UniqueRule
 from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, JobOptions, JobState
+from jobline_server.runtime.obstacles import ObstacleKind
 from jobline_server.runtime.runtime import Runtime
-from jobline_server.runtime.views import ObstacleKind
 from tests.pushed_rows import NewJob, rows_of
 from tests.unit.runtime.commits.test_commits import a_pull
 

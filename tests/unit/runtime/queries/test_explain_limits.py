@@ -9,8 +9,8 @@ from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.rates import RateLimit
 from jobline_server.engine.rules import JobRules
 from jobline_server.engine.values import AckLevel, JobOptions, QueueSettings
+from jobline_server.runtime.obstacles import Obstacle, ObstacleKind
 from jobline_server.runtime.runtime import Runtime
-from jobline_server.runtime.views import Obstacle, ObstacleKind
 from tests.unit.runtime.commits.test_commits import a_pull
 
 LIMITS = {

@@ -7,8 +7,8 @@ from jobline_server.engine.commands import Push
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.rules import JobRules
 from jobline_server.engine.values import AckLevel, JobOptions
+from jobline_server.runtime.obstacles import Obstacle, ObstacleKind
 from jobline_server.runtime.runtime import Runtime
-from jobline_server.runtime.views import Obstacle, ObstacleKind
 
 
 async def pushed(runtime: Runtime, rules: JobRules) -> int:

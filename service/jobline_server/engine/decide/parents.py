@@ -1,0 +1,214 @@
+"""Parents: what the jobs that new jobs depend on mean for them, when they are pushed.
+
+A parent that completed counts as done, one that is live is waited for, and one that ended in any
+other way leads to what the new job's policy says, at once. A parent must have an id before its
+child has one, so no job depends on itself, and there are no cycles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from jobline_server.engine import effective, limits
+from jobline_server.engine.blocked_entries import DependenciesFailed
+from jobline_server.engine.commands import RefusalKind, Refused
+from jobline_server.engine.decide.awaiting import await_elsewhere
+from jobline_server.engine.decide.known_keys import PushDeviations
+from jobline_server.engine.decide.outcomes import Outcomes, states_of
+from jobline_server.engine.dependencies import END_OF_STATE, ParentEnd
+from jobline_server.engine.entries import JobsPushed
+from jobline_server.engine.job_columns import JobColumns
+from jobline_server.engine.rules import DependencyPolicy
+from jobline_server.engine.ties import NO_TIES, Ties
+from jobline_server.engine.values import STORED_OUTCOMES, JobState, Now, PushOutcome
+from jobline_server.engine.view import ShardView
+
+RETRY_AFTER_MS = 1_000
+
+_COMPLETED = JobState.COMPLETED
+_CANCEL, _IGNORE, _WAIT = DependencyPolicy.CANCEL, DependencyPolicy.IGNORE, DependencyPolicy.WAIT
+
+
+@dataclass(slots=True)
+class Parents:
+    """The parents of new jobs: their states before the push, and by index of the push the ids of
+    jobs that are not new. `failed` are the new jobs whose parents have failed, once they are
+    stored.
+    """
+
+    states: Mapping[int, JobState | None]
+    known: Mapping[int, int]
+    failed: dict[tuple[int, ParentEnd, bool], list[int]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Blocking:
+    """What becomes of new jobs: columns of `JobsPushed`, the jobs whose parents have failed, and
+    the parents that other shards have.
+    """
+
+    ties: list[Ties] = field(default_factory=list)
+    blocked: list[int] = field(default_factory=list)
+    parents_left: list[tuple[int, ...]] = field(default_factory=list)
+    blocked_until_ms: list[int] = field(default_factory=list)
+    failed: dict[tuple[int, ParentEnd, bool], list[int]] = field(default_factory=dict)
+    awaited: dict[int, None] = field(default_factory=dict)
+
+    def block(self, at: int, parents_left: tuple[int, ...], until_ms: int) -> None:
+        """Makes a job BLOCKED that waits for these parents, or for its unique key."""
+        self.blocked.append(at)
+        self.parents_left.append(parents_left)
+        self.blocked_until_ms.append(until_ms)
+        self.awaited |= dict.fromkeys(parents_left)
+
+
+def has_parents(rows: JobColumns) -> bool:
+    """Returns whether any of these jobs depends on others."""
+    return any(rows.parent_indexes) or any(ties.parents for ties in rows.ties)
+
+
+def parents_of(
+    shard: ShardView, rows: JobColumns, exceptions: PushDeviations, outcomes: Outcomes
+) -> Parents:
+    """Returns what is known of the parents of new jobs, before anything is emitted.
+
+    Raises `OutcomesNeeded`, or `Refused` with JOB_NOT_FOUND or DEPENDENCIES_FULL.
+    """
+    others = [one for one in exceptions if one[1] not in STORED_OUTCOMES]
+    known = {index: job_id for index, _, job_id in others}
+    refused = {index for index, outcome, _ in others if outcome is PushOutcome.REFUSED}
+    ids: dict[int, None] = {}
+    next_id, left = shard.next_id(), 0
+    for ties, indexes in _ties_and_indexes(rows):
+        ids |= dict.fromkeys(ties.parents)
+        left += len(ties.parents) + len(indexes)
+        for index in indexes:
+            if index in refused:
+                raise _not_found(f"job {index} of this push is not stored")
+            # One that is known by the key of another job of this push is new, too.
+            if known.get(index, next_id) < next_id:
+                ids[known[index]] = None
+    states = states_of(shard, list(ids), outcomes)
+    for job_id, state in states.items():
+        if state is None:
+            raise _not_found(f"there is no job {job_id}")
+    _check_room(shard, states, left)
+    return Parents(states, known)
+
+
+def _ties_and_indexes(rows: JobColumns) -> Iterator[tuple[Ties, tuple[int, ...]]]:
+    count = len(rows)
+    return zip(rows.ties or [NO_TIES] * count, rows.parent_indexes or [()] * count, strict=True)
+
+
+def _not_found(why: str) -> Refused:
+    message = f"{why}, on which a job of this push depends"
+    return Refused(RefusalKind.JOB_NOT_FOUND, message, field="depends_on")
+
+
+def _check_room(shard: ShardView, states: Mapping[int, JobState | None], left: int) -> None:
+    load = shard.load
+    if load.dependencies + left > load.dependencies_max:
+        raise _full(f"the server keeps {load.dependencies} of {load.dependencies_max} dependencies")
+    for job_id in states:
+        record = shard.dependencies.awaited.find(job_id)
+        if record is not None and len(record.children) + left > limits.DEPENDENTS_MAX:
+            raise _full(f"{len(record.children)} jobs wait for job {job_id}")
+
+
+def _full(why: str) -> Refused:
+    return Refused(RefusalKind.DEPENDENCIES_FULL, why, retry_after_ms=RETRY_AFTER_MS)
+
+
+def _blocking_of(
+    shard: ShardView, fact: JobsPushed, rows: JobColumns, parents: Parents
+) -> Blocking:
+    """Returns what becomes of new jobs."""
+    settings, first_id = shard.queues[fact.queue].settings, fact.first_id
+    ids = _ids_by_index(rows, parents.known, first_id)
+    made = Blocking()
+    for at, (ties, indexes) in enumerate(_ties_and_indexes(rows)):
+        named = tuple(dict.fromkeys([*ties.parents, *(ids[index] for index in indexes)]))
+        made.ties.append(replace(ties, parents=named) if named else ties)
+        if not named:
+            if ties.claim.parked:
+                made.block(at, (), 0)
+            continue
+        options = rows.options[at]
+        policy = effective.on_dependency_failure(options, settings)
+        left, failed = _sort_out(parents.states, named, policy)
+        if failed is not None:
+            kind = (failed[0], failed[1], policy is _CANCEL)
+            made.failed.setdefault(kind, []).append(first_id + at)
+        elif not (left or ties.claim.parked):
+            continue
+        timeout_ms = effective.block_timeout_ms(options, settings) if left else 0
+        made.block(at, left, fact.at_ms + timeout_ms if timeout_ms else 0)
+    return made
+
+
+def _ids_by_index(rows: JobColumns, known: Mapping[int, int], first_id: int) -> list[int]:
+    """Returns the ids of the first jobs of a push in order: new ones, and those known before."""
+    ids: list[int] = []
+    new = 0
+    while rows.parent_indexes and new < len(rows):
+        if len(ids) in known:
+            ids.append(known[len(ids)])
+        else:
+            ids.append(first_id + new)
+            new += 1
+    return ids
+
+
+def _sort_out(
+    states: Mapping[int, JobState | None], parents: Sequence[int], policy: DependencyPolicy
+) -> tuple[tuple[int, ...], tuple[int, ParentEnd] | None]:
+    """Returns the parents that a new job waits for, and the first one that makes it end, if any."""
+    left: list[int] = []
+    for parent in parents:
+        # Those without a state are new themselves.
+        state = states.get(parent)
+        end = None if state is None else END_OF_STATE.get(state)
+        if end is None or (policy is _WAIT and state is not _COMPLETED):
+            left.append(parent)
+        elif state is not _COMPLETED and policy is not _IGNORE:
+            return (), (parent, end)
+    return tuple(left), None
+
+
+def emit_jobs(
+    shard: ShardView, now: Now, fact: JobsPushed, rows: JobColumns, parents: Parents | None
+) -> None:
+    """Emits the push of jobs, BLOCKED as their parents want. Call `end_failed` after it."""
+    if parents is None:
+        shard.emit(fact, volatile=fact.volatile)
+    else:
+        _emit_blocked(shard, now, fact, rows, parents)
+
+
+def _emit_blocked(
+    shard: ShardView, now: Now, fact: JobsPushed, rows: JobColumns, parents: Parents
+) -> None:
+    blocking = _blocking_of(shard, fact, rows, parents)
+    shard.emit(
+        replace(
+            fact,
+            ties=blocking.ties,
+            blocked=blocking.blocked,
+            parents_left=blocking.parents_left,
+            blocked_until_ms=blocking.blocked_until_ms,
+        )
+    )
+    parents.failed = blocking.failed
+    await_elsewhere(shard, now, blocking.awaited)
+
+
+def end_failed(shard: ShardView, now: Now, parents: Parents) -> None:
+    """Ends the new jobs whose parents had failed; a job of the same push may have taken the place
+    of one of them.
+    """
+    for (parent, end, cancelled), ids in parents.failed.items():
+        live = [job_id for job_id in ids if shard.jobs.find(job_id) is not None]
+        if live:
+            shard.emit(DependenciesFailed(now.wall_ms, parent, end, cancelled, live))

@@ -1,0 +1,61 @@
+"""How single jobs of the engine are compared with those of the reference model."""
+
+from __future__ import annotations
+
+from jobline_server.engine.job_log import JobLog
+from jobline_server.engine.records import JobRecord
+from jobline_server.engine.shard import Shard
+from jobline_server.engine.values import JobState
+from tests.unit.engine.reference_jobs import ModelJob
+from tests.unit.engine.reference_model import ReferenceModel
+
+
+def compare_ended(shard: Shard, kept: tuple[JobState, JobRecord], job: ModelJob) -> None:
+    """A job that has ended is as the model has it."""
+    assert shard.state_of(job.id) is None, job
+    assert ending_of(kept) == (job.state, job.result, job.reason), job
+    record = kept[1]
+    assert (record.options, record.job_key) == (job.options, job.job_key), job
+    assert log_of(record.log) == job.log, job
+    retries = (record.auto_retries, record.retry_ms)
+    assert retries == (job.auto_retries, job.retry_ms), job
+    assert [phase[2:] for phase in record.phases] == job.phases, job
+
+
+def compare_live(shard: Shard, model: ReferenceModel, job: ModelJob) -> None:
+    """A live job is as the model has it."""
+    assert shard.state_of(job.id) is job.state, job
+    single = shard.jobs.get(job.id)
+    if single is None:
+        assert (job.attempts, job.stalls, job.releases) == (0, 0, 0), job
+        return
+    assert (single.options, single.job_key) == (job.options, job.job_key), job
+    details = single.details
+    assert sorted(details.parents_left) == sorted(job.parents_left), job
+    assert details.blocked_until_ms == job.blocked_until_ms, job
+    budgets = (single.attempts, single.stalls, single.releases, single.delivery)
+    assert budgets == (job.attempts, job.stalls, job.releases, job.delivery), job
+    assert single.details.worker_checkpoint == job.checkpoint, job
+    assert log_of(single.details.log) == job.log, job
+    assert single.details.auto_retries == job.auto_retries, job
+    assert [phase[2:] for phase in single.details.phases] == job.phases, job
+    assert single.cancel_requested == job.cancel_requested, job
+    assert single.lease_reason is job.why, job
+    assert single.ties.unique_key == job.unique_key, job
+    assert single.ties.claim.parked == job.parked, job
+    assert single.ties.group == job.group, job
+    if job.group:
+        group = single.queue.groups.find(job.group)
+        assert group is not None, job
+        assert group.has_admitted(single) == (job.id in model.groups.of(job).admitted), job
+
+
+def log_of(log: JobLog | None) -> list[tuple[int, str]]:
+    """The attempt and the text of each line."""
+    return [] if log is None else [(line.attempt, line.text) for line in log.lines]
+
+
+def ending_of(kept: tuple[JobState, JobRecord]) -> tuple[object, ...]:
+    """What the ended store would say."""
+    state, record = kept
+    return state, record.result, record.reason

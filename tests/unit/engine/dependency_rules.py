@@ -1,0 +1,68 @@
+"""Rules of the random histories in which jobs depend on others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, rule
+
+from jobline_server.engine.commands import Push
+from jobline_server.engine.payloads import Payloads
+from jobline_server.engine.rules import DependencyPolicy
+from jobline_server.engine.ties import NO_TIES, Ties
+from jobline_server.engine.unique_rule import UniqueMode, UniqueRule
+from tests.pushed_rows import NewJob, rows_of
+from tests.unit.engine.histories import DELAYS, KIND, LEVELS, OPTIONS, QUEUE
+from tests.unit.engine.side_by_side import SideBySide
+
+POLICIES = st.sampled_from([None, *DependencyPolicy])
+CHILDREN = st.lists(
+    st.tuples(
+        KIND,
+        POLICIES,
+        st.sampled_from([None, None, 0, 3_000, 40_000]),
+        st.lists(st.integers(0, 400), max_size=3),
+        st.lists(st.integers(0, 3), max_size=2),
+        st.sampled_from(["", "", "", "k1"]),
+        DELAYS,
+        st.sampled_from(["", "", "g1"]),
+        st.sampled_from(["", "", "u1", "u2"]),
+        st.sampled_from(UniqueMode),
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+class DependencyRules(RuleBasedStateMachine):
+    """Jobs are pushed that wait for any jobs that are, or were, or never will be."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.both = SideBySide()
+
+    @rule(queue=QUEUE, children=CHILDREN, level=LEVELS, atomic=st.booleans())
+    def push_children(self, queue, children, level, atomic):
+        jobs = []
+        for index, child in enumerate(children):
+            kind, policy, timeout_ms, picks, indexes, key, delay, group, unique_key, mode = child
+            options = OPTIONS[kind]
+            own = {"on_dependency_failure": policy, "block_timeout_ms": timeout_ms}
+            if unique_key:
+                own["unique"] = UniqueRule(mode, 5_000)
+            # The jobs of a group have their order by their pushes alone.
+            is_plain = not (options.priority or options.rules.lifo)
+            parents = tuple(self.both.ids_at(picks))
+            ties = Ties(group if is_plain else "", unique_key, parents)
+            jobs.append(
+                NewJob(
+                    b"x",
+                    replace(options, rules=replace(options.rules, **own)),
+                    key,
+                    self.both.now.wall_ms + delay if delay else 0,
+                    ties=ties if ties != NO_TIES else NO_TIES,
+                    parent_indexes=tuple(one for one in indexes if one < index),
+                )
+            )
+        self.both.push(Push(queue, OPTIONS[0], rows_of(jobs), Payloads.of([]), 0, level, atomic))
