@@ -30,16 +30,18 @@ def unique_hash(queue: str, key: str) -> bytes:
 
 class Throttle:
     """A key that is held until `expires_ms`, since the push of `job_id`. `stored`: whether it is in
-    a checkpoint, under that id.
+    a checkpoint, under that id. `filed`: the minute in which the sweep comes to it, or before it
+    expires.
     """
 
-    __slots__ = ("expires_ms", "job_id", "stored")
+    __slots__ = ("expires_ms", "filed", "job_id", "stored")
 
     def __init__(self, job_id: int, expires_ms: int) -> None:
         self.job_id = job_id
         self.expires_ms = expires_ms
         # ----
         self.stored = False
+        self.filed = 0
 
 
 class ThrottleTable(WindowTable[Throttle]):
@@ -60,20 +62,24 @@ class ThrottleTable(WindowTable[Throttle]):
         """Adds a throttle, or replaces an expired one; returns how many the table has more."""
         part = self.records.parts[key_hash[0]]
         before = part.get(key_hash)
+        part[key_hash] = throttle
+        minute = throttle.expires_ms // limits.MINUTE_MS
         if before is not None:
             self._forget_stored(before)
-        part[key_hash] = throttle
-        self._file(key_hash, throttle)
+            throttle.filed = before.filed
+        if before is None or minute < before.filed:
+            self._file(key_hash, throttle)
         if not throttle.stored:
             self._changes.to_write.add(key_hash)
         return before is None
 
     def extend(self, key_hash: bytes, until_ms: int, aged_ms: int) -> None:
-        """Holds a throttled key until a later time; does nothing for other keys."""
+        """Holds a throttled key until a later time; does nothing for other keys. It stays filed
+        where it is, however often that happens: the sweep files it again.
+        """
         throttle = self.find(key_hash, aged_ms)
         if throttle is not None and throttle.expires_ms < until_ms:
             throttle.expires_ms = until_ms
-            self._file(key_hash, throttle)
             self._changes.to_write.add(key_hash)
 
     def forget_one(self, key_hash: bytes) -> int:
@@ -88,18 +94,23 @@ class ThrottleTable(WindowTable[Throttle]):
     def forget(self, aged_ms: int, limit: int) -> int:
         """Sweeps up to `limit` keys whose minute has passed; returns how many were removed."""
         removed = 0
-        while limit > 0 and (hashes := self._take_due(aged_ms, limit)):
+        while limit > 0 and (minute := self._due_minute(aged_ms)) is not None:
+            hashes = self._take_due(aged_ms, limit)
             limit -= len(hashes)
             for key_hash in hashes:
                 part = self.records.parts[key_hash[0]]
                 throttle = part.get(key_hash)
-                # One that was extended is filed again, under a later minute.
-                if throttle is not None and throttle.expires_ms <= aged_ms:
+                if throttle is None or throttle.filed != minute:
+                    continue
+                if throttle.expires_ms <= aged_ms:
                     removed += self.forget_one(key_hash)
+                else:
+                    self._file(key_hash, throttle)
         return removed
 
     def _file(self, key_hash: bytes, throttle: Throttle) -> None:
-        file_under(self._minutes, throttle.expires_ms // limits.MINUTE_MS, key_hash)
+        throttle.filed = throttle.expires_ms // limits.MINUTE_MS
+        file_under(self._minutes, throttle.filed, key_hash)
 
     def _forget_stored(self, throttle: Throttle) -> None:
         if throttle.stored:

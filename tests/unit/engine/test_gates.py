@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobline_server.engine import ranks
+from jobline_server.engine import limits, ranks
+from jobline_server.engine.allowance import RECHECK_MS
 from jobline_server.engine.apply.bookkeeping import close_gate, open_gate
 from jobline_server.engine.decide.choose import Choice, choose
 from jobline_server.engine.decide.timers import next_deadline, open_gates
@@ -14,6 +15,7 @@ from jobline_server.engine.effects import QueueWoken
 from jobline_server.engine.gates import MOMENTS_SPARE, UNTIL_NOTICE, Gates
 from jobline_server.engine.job import Job
 from jobline_server.engine.lane import Lane, LaneKey, lane_key
+from jobline_server.engine.rates import RateLimit
 from jobline_server.engine.values import JobOptions, JobState, Now
 from tests.unit.engine.queue_jobs import QueueJobs, lanes_looked_at
 from tests.unit.engine.world import MONO_MS, World
@@ -105,6 +107,16 @@ def test_deleted_queue_is_not_woken(closed):
     del closed.shard.queues["q"]
     closed.advance(1_000)
     assert open_gates(closed.shard, closed.now) == []
+
+
+def test_timers_do_not_keep_a_queue_for_longer_than_a_minute(world):
+    """Its next token may be a month away, and it may be deleted meanwhile."""
+    world.settings(rate=RateLimit(1, limits.RATE_PERIOD_MS_MAX, 1))
+    world.plain(b"x", b"x")
+    world.tick(limits.RATE_PERIOD_MS_MAX)
+    assert len(world.ids()) == 1
+    assert world.ids() == []
+    assert world.shard.gates.first_ms() == world.now.mono_ms + RECHECK_MS
 
 
 def test_many_gates_open_a_slice_at_a_time(world):

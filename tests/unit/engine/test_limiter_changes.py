@@ -181,8 +181,9 @@ def test_what_limiters_do_not_know_changes_nothing(world):
     assert not limiters
 
 
-def test_hand_out_that_closed_many_lanes_goes_on_later(world, monkeypatch):
-    monkeypatch.setattr(pass_limiters, "CHOICES_MAX", 2)
+@pytest.mark.parametrize("limit", ["CHOICES_MAX", "EXAMINED_MAX"])
+def test_hand_out_that_closed_many_lanes_goes_on_later(world, monkeypatch, limit):
+    monkeypatch.setattr(pass_limiters, limit, 2)
     put(world, most=1)
     put(world, "free", most=100)
     lot(world, 1, "api", queue="other")

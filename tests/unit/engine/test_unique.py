@@ -210,6 +210,38 @@ class TestThrottle:
         world.tick(130_000)
         assert world.shard.load.throttles == 1
 
+    def test_extending_one_again_and_again_takes_no_room(self, world):
+        one(world, Mode.THROTTLE, ttl_ms=60_000)
+        table = world.shard.unique.throttled
+        for _ in range(5):
+            for _ in range(20):
+                world.advance(1_000)
+                one(world, Mode.EXTEND, ttl_ms=600_000)
+            world.tick(60_000)
+            assert sum(map(len, table._minutes.values())) == 1
+        world.tick(480_000)
+        assert world.shard.load.throttles == 1
+        world.tick(190_000)
+        assert world.shard.load.throttles == 0
+        assert not table.has_any
+
+    def test_nor_does_throttling_one_again_and_again(self, world):
+        table = world.shard.unique.throttled
+        for ttl_ms in (600_000, 1_000, 300_000, 1_000):
+            one(world, Mode.THROTTLE, ttl_ms=1_000)
+            world.ack([(world.one().id, world.shard.first_delivery())])
+            for _ in range(20):
+                world.advance(1_000)
+                one(world, Mode.THROTTLE, ttl_ms=1_000)
+                world.ack([(world.one().id, world.shard.first_delivery())])
+            world.advance(1_000)
+            one(world, Mode.THROTTLE, ttl_ms=ttl_ms)
+            assert sum(map(len, table._minutes.values())) <= 3
+            world.ack([(world.one().id, world.shard.first_delivery())])
+            world.tick(ttl_ms + 130_000)
+            assert world.shard.load.throttles == 0
+            assert not table.has_any
+
     def test_at_the_cap_no_other_key_is_throttled(self):
         world = World(Load(keys_max=1))
         _, first = one(world, Mode.THROTTLE, ttl_ms=60_000)

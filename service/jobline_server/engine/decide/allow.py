@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from jobline_server.engine.allowance import Allowance
+from jobline_server.engine.allowance import RECHECK_MS, Allowance
 from jobline_server.engine.decide.choose import Choice, LotRun
 from jobline_server.engine.items import Item
 from jobline_server.engine.job import Job
@@ -60,7 +60,8 @@ def ask_again(
     """Has the queue dispatched when a job of this cost may start, if only time has to pass."""
     at_ms = allowance.asked_again_ms(now, cost)
     if at_ms is not None:
-        shard.gates.ask_again(queue, at_ms)
+        # Timers keep a queue until then, even if it is deleted.
+        shard.gates.ask_again(queue, min(at_ms, now.mono_ms + RECHECK_MS))
 
 
 def cost_of(item: Item) -> int:

@@ -20,9 +20,10 @@ from jobline_server.engine.queue import Queue
 from jobline_server.engine.values import Now
 from jobline_server.engine.view import ShardView
 
-# Choices of one hand-out, each of which closed lanes and kept no job. The next iteration of the
-# loop goes on.
+# Choices of one hand-out, each of which closed lanes and kept no job, and jobs examined in them,
+# about 15 µs each. The next iteration of the loop goes on.
 CHOICES_MAX = 50
+EXAMINED_MAX = 1_000
 
 
 class _Passing:
@@ -64,11 +65,15 @@ def choose_passing(
     """Adds the next jobs of `queue` that their limiters let out, as `choose` does."""
     room = chosen.jobs_room, chosen.bytes_room, chosen.slots_room
     may_pass = bool((queue.needing or queue.gates.own) and shard.limiters)
+    examined = 0
     for _ in range(CHOICES_MAX):
         choose(queue, names, now, shard.committed, chosen)
+        examined += len(chosen.items)
         if not may_pass or not _keep_passing(shard, now, queue, chosen):
             return
         chosen.jobs_room, chosen.bytes_room, chosen.slots_room = room
+        if examined >= EXAMINED_MAX:
+            break
     shard.gates.ask_again(queue, now.mono_ms)
 
 
