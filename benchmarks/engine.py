@@ -271,6 +271,7 @@ def size_of(push: Callable[[World], None]) -> float:
 def measure() -> list[Figure]:
     """Everything, in the order of the table."""
     from benchmarks.engine_groups import groups  # noqa: PLC0415  # it uses what is here
+    from benchmarks.engine_sticky import sticky  # noqa: PLC0415  # the same
 
     memory.tune()
     return [
@@ -281,6 +282,7 @@ def measure() -> list[Figure]:
         *names(),
         *failures(),
         *groups(),
+        *sticky(),
         *sizes(),
     ]
 

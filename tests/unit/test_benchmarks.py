@@ -12,7 +12,7 @@ from benchmarks.figures import Figure
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 PLACE = list(Figure.__dataclass_fields__).index("ratio")
 # They are held against a limit: a share of a core, a step of the loop, microseconds of the engine.
-WITHOUT_RATIO = {"idle.py", "operators.py", "engine.py", "engine_groups.py"}
+WITHOUT_RATIO = {"idle.py", "operators.py", "engine.py", "engine_groups.py", "engine_sticky.py"}
 FILES = [
     path
     for path in sorted(BENCHMARKS.glob("*.py"))

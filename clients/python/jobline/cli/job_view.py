@@ -67,7 +67,7 @@ def full(job: Job, now: datetime) -> RenderableType:
         ("expires", _when(job.expires_at, now)),
         ("content", f"{job.payload_bytes:,} bytes {job.content_type}".rstrip()),
         ("headers", headers),
-        ("group", options.group or ""),
+        ("group", f"{options.group or ''}{', sticky' if options.sticky else ''}"),
         ("tags", "  ".join(options.tags or ())),
         ("payload", bytes_text(job.payload)),
         ("checkpoint", bytes_text(job.checkpoint)),

@@ -139,7 +139,6 @@ class LeaseWriter:
                 message.job_key = job.job_key
             if job.group or message.group:
                 message.group = job.group
-            if job.continues_group or message.continues_group:
                 message.continues_group = job.continues_group
             if job.worker_checkpoint or message.checkpoint:
                 message.checkpoint = job.worker_checkpoint
