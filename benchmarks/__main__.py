@@ -18,6 +18,7 @@ import uvloop
 from rich.console import Console
 
 from benchmarks import (
+    blocked,
     clients,
     draining,
     due,
@@ -49,9 +50,10 @@ async def _look_on(bench: Bench) -> None:
 
 
 async def _many(bench: Bench) -> None:
-    """P12: many jobs become due at once, and many have keys."""
+    """P12: many jobs become due at once, many have keys, and many wait for others."""
     await due.become_due(bench)
     await keys.many_keys(bench)
+    await blocked.wait_for_others(bench)
 
 
 BENCHMARKS: dict[str, Benchmark] = {

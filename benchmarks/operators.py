@@ -58,7 +58,7 @@ async def act(bench: Bench) -> None:
 async def _act(bench: Bench) -> None:
     jobs = bench.scaled(JOBS)
     for kind, fill in (("in lots", _fill_lots), ("with options of their own", _fill_rows)):
-        async with _runtime(bench) as runtime:
+        async with runtime_at_work(bench) as runtime:
             what = f"{jobs:,} jobs {kind}"
             await fill(runtime, jobs)
             for name, call in _calls_on_live(runtime).items():
@@ -142,7 +142,7 @@ async def _push(runtime: Runtime, push: Push, times: int) -> None:
 
 
 @asynccontextmanager
-async def _runtime(bench: Bench) -> AsyncIterator[Runtime]:
+async def runtime_at_work(bench: Bench) -> AsyncIterator[Runtime]:
     """A runtime at work on a fresh directory, and no more than its calls."""
     names = count(1)
     data = bench.fresh_directory()

@@ -23,6 +23,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from jobline_server.engine.changes import KindChanges
+from jobline_server.engine.children import Children
 from jobline_server.engine.delayed import Delayed
 from jobline_server.engine.tables import IdSet, IdTable
 from jobline_server.engine.values import JobState
@@ -59,7 +60,7 @@ class Awaited:
         self.end: ParentEnd | None = None
         self.shards: tuple[int, ...] = ()
         # ----
-        self.children: dict[int, None] = {}
+        self.children = Children()
         """Its BLOCKED jobs of this shard, in the order of their pushes."""
         self.stored = False
         # Whether the end is that of a volatile job: after a restart the job is looked up.
@@ -132,14 +133,14 @@ class Dependencies:
     def wait(self, child: int, parents: Sequence[int]) -> None:
         """Notes that a BLOCKED job waits for others."""
         for parent in parents:
-            self.record(parent).children[child] = None
+            self.record(parent).children.add(child)
         self.edges += len(parents)
 
     def stop_waiting(self, child: int, parents: Sequence[int]) -> None:
         """Notes that a job waits for others no more."""
         for parent in parents:
             found = self.awaited[parent]
-            del found.children[child]
+            found.children.remove(child)
             self._drop_if_over(parent, found)
         self.edges -= len(parents)
 

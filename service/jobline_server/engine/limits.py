@@ -147,7 +147,7 @@ PARENTS_MAX = 1_000
 PUSH_PARENTS_MAX = 10_000
 # Jobs that wait for the same one: they are listed in one step, some milliseconds.
 DEPENDENTS_MAX = 200_000
-# Jobs that wait for others, of all shards together, each as often as it waits for one; up to 600
+# Jobs that wait for others, of all shards together, each as often as it waits for one; up to 900
 # bytes of memory each. At the cap, pushes of jobs that depend on others are refused.
 DEPENDENCIES_MAX = 1_000_000
 BLOCK_TIMEOUT_MS_MAX = DELAY_MS_MAX

@@ -172,10 +172,10 @@ def test_child_that_goes_first_leaves_nothing(world, how):
 
 
 def test_a_chain_ends_link_by_link_and_never_calls_itself(world):
-    """A thousand links are a thousand slices, not a thousand calls in each other."""
+    """A thousand links are a thousand rounds in some slices, not a thousand calls in each other."""
     first = push(world, NewJob(b"a", DEFAULT_OPTIONS), *[child(indexes=[n]) for n in range(999)])
     decide_cancel(world.shard, world.now, [first])
-    assert told(world) > 500
+    assert told(world) > 10
     assert set(world.counts()) == {0}
     assert is_free(world)
 

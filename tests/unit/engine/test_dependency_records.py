@@ -134,9 +134,9 @@ def test_wrong_records_are_noticed(world):
     held.awaited[gone].end = ParentEnd.DEAD
     assert broken(world) == f"G13: job {gone} is over, and nobody is told"
     del held.awaited[gone]
-    held.awaited[parent].children[98] = None
+    held.awaited[parent].children.add(98)
     assert broken(world).startswith("G13: of parents and jobs that wait for them, [(")
-    del held.awaited[parent].children[98]
+    held.awaited[parent].children.remove(98)
     details = world.shard.jobs[waits].details
     details.blocked_until_ms = 5
     assert broken(world) == f"G13: job {waits} is BLOCKED until 5 and has no entry"

@@ -5,7 +5,7 @@ to the engine and to the reference model.
 from __future__ import annotations
 
 from jobline_server.engine.commands import Push, Pushed
-from jobline_server.engine.decide.dependencies import decide_parents_ended, release_dependents
+from jobline_server.engine.decide.dependencies import decide_parents_ended, tell_round
 from jobline_server.engine.decide.outcomes import OutcomesNeeded
 from jobline_server.engine.decide.push import decide_push
 from jobline_server.engine.shard import Shard
@@ -32,6 +32,6 @@ def tell(shard: Shard, now: Now, model: ReferenceModel) -> bool:
     if ids:
         decide_parents_ended(shard, now, reference_dependencies.looked_up(model, ids))
     while order := list(dict.fromkeys(dependencies.pending)):
-        release_dependents(shard, now, ALL)
+        tell_round(shard, now, ALL)
         reference_dependencies.tell(model, order)
     return bool(ids)

@@ -28,6 +28,8 @@ from jobline_server.engine.view import ShardView
 
 # A child costs one more for each so many parents that it waits for.
 PARENTS_A_CHILD = 16
+# A round of telling costs as much as so many children.
+ROUND_COST = 5
 
 _CANCEL, _IGNORE, _WAIT = DependencyPolicy.CANCEL, DependencyPolicy.IGNORE, DependencyPolicy.WAIT
 _COMPLETED, _DELETED = ParentEnd.COMPLETED, ParentEnd.DELETED
@@ -35,7 +37,17 @@ _COMPLETED, _DELETED = ParentEnd.COMPLETED, ParentEnd.DELETED
 
 def release_dependents(shard: ShardView, now: Now, limit: int) -> bool:
     """Tells up to `limit` BLOCKED jobs what became of their parents; returns whether there are
-    more. If it raises, those of the slice are told again.
+    more. If it raises, those of the round are told again. In a chain, where each job that ends has
+    one that waits for it, each is a round of its own, and counts for more.
+    """
+    while limit > 0 and shard.dependencies.pending:
+        limit -= tell_round(shard, now, limit) + ROUND_COST
+    return bool(shard.dependencies.pending)
+
+
+def tell_round(shard: ShardView, now: Now, limit: int) -> int:
+    """Tells up to `limit` of the jobs whose parents are over by now; returns how many it told. Jobs
+    that wait for those that end by this are told in the next round.
     """
     dependencies = shard.dependencies
 
@@ -54,7 +66,7 @@ def release_dependents(shard: ShardView, now: Now, limit: int) -> bool:
     except BaseException:
         dependencies.tell_again()
         raise
-    return bool(dependencies.pending)
+    return sum([len(of_parent.children) for of_parent in told])
 
 
 class Verdicts:
