@@ -139,6 +139,18 @@ def test_python_is_imported_and_pushes_to_the_right_place(tmp_path: Path) -> Non
     assert (hostile.queue, hostile.name) == (HOSTILE, HOSTILE)
 
 
+def test_python_keeps_its_builtins(tmp_path: Path) -> None:
+    """A worker of a queue called "list" does not break the module of all others."""
+    words = {"type": "object", "properties": {"words": {"type": "array", "items": {}}}}
+    schemas = json.dumps(words), json.dumps({"type": "array", "items": {"type": "string"}})
+    made = [handler(queue, "", schemas=schemas) for queue in ("str", "list", "class", "mail")]
+    path = tmp_path / "made_builtins.py"
+    path.write_text(generate("python", made), encoding="utf-8")
+    module = imported(path)
+    assert module.list_.result == list[str]
+    assert (module.str_.queue, module.class_.queue, module.mail.queue) == ("str", "class", "mail")
+
+
 def test_python_is_typed(tmp_path: Path) -> None:
     """A push of a wrong payload is found by the type checker."""
     made = write(tmp_path, "made_jobs.py", "python")

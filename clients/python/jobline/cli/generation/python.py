@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import keyword
 
 from jobline.cli.generation.names import Names, in_one_line, snake
@@ -94,7 +95,9 @@ def _work(work: Work, names: Names) -> str:
     if work.any_name:
         return "\n".join(["", f"{comment}: {payload} gives {result}", ""])
     ident = snake(work.ident)
-    ident = names.free(f"{ident}_" if keyword.iskeyword(ident) else ident)
+    # The types in the annotations are builtins.
+    is_taken = keyword.iskeyword(ident) or hasattr(builtins, ident)
+    ident = names.free(f"{ident}_" if is_taken else ident)
     lines = [
         f"{ident}: JobType[{payload}, {result}] = JobType(",
         f"    queue={work.queue!a},",
