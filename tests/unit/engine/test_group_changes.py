@@ -15,7 +15,7 @@ def test_waiting_job_is_changed_where_it_stands(world):
     first, second, third = push(world, "g", "g", "g")
     for job_id in (first, second):
         decide_update(world.shard, world.now, job_id, JobChange(payload=b"new"))
-    with pytest.raises(Refused, match="not within a group"):
+    with pytest.raises(Refused, match="not together with group"):
         decide_update(world.shard, world.now, second, JobChange(priority=1))
     world.commit()
     recovers(world)

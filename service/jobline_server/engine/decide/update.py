@@ -34,7 +34,7 @@ def decide_update(shard: ShardView, now: Now, job_id: int, change: JobChange) ->
     if state not in WAITING_STATES or owner is None:
         raise wrong_state(job_id, "has ended" if state is None else f"is {state.name}")
     if change.priority is not None and isinstance(owner, Job) and owner.ties.group:
-        raise Refused(RefusalKind.INVALID_FIELD, "not within a group", field="priority")
+        raise Refused(RefusalKind.INVALID_FIELD, "not together with group", field="priority")
     if change.payload is not None:
         more = len(change.payload) - _payload_bytes(owner, job_id)
         refusal = Room(shard.load).refusal(owner.queue, 0, more) if more > 0 else None

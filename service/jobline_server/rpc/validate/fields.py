@@ -55,7 +55,7 @@ def queue_name(value: str, field: str = "queue") -> str:
     if QUEUE_NAME.fullmatch(value):
         return value
     if not value:
-        raise invalid(field, "a queue is required")
+        raise invalid(field, "is required")
     if value.startswith("_"):
         raise invalid(field, "names that start with _ are the system's")
     raise invalid(field, "must be 1 to 256 of A-Z a-z 0-9 . _ : -, the first a letter or digit")

@@ -64,7 +64,9 @@ def check_tags(values: Sequence[str], field: str) -> None:
 def _phases(values: Sequence[str], field: str) -> None:
     fields.at_most(values, field, limits.PHASES_MAX)
     fields.single_lines(values, field, limits.PHASE_NAME_CHARACTERS_MAX)
-    if "" in values or len(set(values)) < len(values):
+    if "" in values:
+        raise fields.invalid(field, "a phase needs a name")
+    if len(set(values)) < len(values):
         raise fields.invalid(field, "must be different names")
 
 

@@ -60,7 +60,8 @@ class JobExplainer:
         view = self._queries.live(job_id)
         worker = view.worker if view is not None else ""
         until_ms = view.lease_until_ms if view is not None else 0
-        return Obstacle(ObstacleKind.RUNNING, f"worker {worker!r} has it", until_ms)
+        who = f"worker {worker!r}" if worker else "a caller of Pull"
+        return Obstacle(ObstacleKind.RUNNING, f"{who} has it", until_ms)
 
     def _waiting(self, shard: Shard, owner: Job | Lot, job_id: int) -> list[Obstacle]:
         queue, name = owner.queue, owner.options.name

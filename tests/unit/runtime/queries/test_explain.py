@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jobline_server.dispatch.frames import Handler, Open, Worker
-from jobline_server.engine.commands import Push, RefusalKind, Refused
+from jobline_server.engine.commands import Pull, Push, RefusalKind, Refused
 from jobline_server.engine.decide.queues import decide_pause_queue, decide_resume_queue
 from jobline_server.engine.limits import LEASE_MS_DEFAULT
 from jobline_server.engine.payloads import Payloads
@@ -145,6 +145,9 @@ async def test_what_becomes_of_a_job_by_itself_is_told_with_its_time(runtime: Ru
     _, (running,) = await runtime.explainer.explain_job(first_id)
     assert (running.kind, running.message) == (ObstacleKind.RUNNING, "worker 'w' has it")
     assert running.until_ms == now_ms + LEASE_MS_DEFAULT
+    pulled_id = await push_of(runtime)
+    await runtime.pulls.pull(Pull((("q", 1),), max_jobs=1))
+    assert await told(runtime, pulled_id, ObstacleKind.RUNNING) == "a caller of Pull has it"
     runtime.settles.ack([first_id], [run.delivery], {})
     await runtime.core.commits.commit_once()
     assert await runtime.explainer.explain_job(first_id) == (

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from jobline_server.engine.commands import Push
-from jobline_server.engine.decide.limiters import decide_delete_limiter, decide_put_limiter
+from jobline_server.engine.decide.limiters import (
+    decide_delete_limiter,
+    decide_empty_limiter,
+    decide_put_limiter,
+)
 from jobline_server.engine.decide.queues import decide_limit_queue, decide_update_queue
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.rates import RateLimit
@@ -38,7 +42,7 @@ async def limits_of(runtime: Runtime, settings: QueueSettings, until_ms: int = 0
 
 async def test_rate_says_when_the_next_token_comes(runtime: Runtime) -> None:
     (told,) = await limits_of(runtime, QueueSettings(rate=RateLimit(1, 60_000)))
-    assert told.message == "queue q has used up its rate of 1 in 60,000 ms"
+    assert told.message == "queue q has used up its rate of 1 in 60 s"
     assert 0 < told.until_ms - runtime.core.wall_ms() <= 60_000
 
 
@@ -46,13 +50,13 @@ async def test_concurrency_says_how_many_are_active(runtime: Runtime) -> None:
     (told,) = await limits_of(runtime, QueueSettings(concurrency=1))
     assert (told.count, told.message) == (
         1,
-        "queue q has 1 active jobs; 1 may be active at once",
+        "queue q has 1 active job; 1 may be active at once",
     )
 
 
 async def test_limit_for_a_time_says_until_when_who_and_why(runtime: Runtime) -> None:
     (told,) = await limits_of(runtime, QueueSettings(), until_ms=5_000)
-    assert told.message == "queue q lets nothing out until a time by ann: 429"
+    assert told.message == "queue q lets nothing out for a time, limited by ann: 429"
     assert 0 < told.until_ms - runtime.core.wall_ms() <= 5_000
 
 
@@ -61,20 +65,28 @@ async def test_limits_with_room_are_no_obstacle(runtime: Runtime) -> None:
     assert await limits_of(runtime, settings) == []
 
 
-async def test_limiter_that_a_job_has_to_pass_is_named(runtime: Runtime) -> None:
+async def test_limiter_says_which_of_its_limits_a_job_waits_for(
+    runtime: Runtime,
+) -> None:
     core = runtime.core
     shard = core.slots.of_queue("q").shard
     decide_put_limiter(shard, core.now(), "api", None, 1)
     decide_put_limiter(shard, core.now(), "calls", RateLimit(1, 60_000), None)
     decide_put_limiter(shard, core.now(), "gone", None, 1)
-    options = JobOptions(rules=JobRules(limiters=("api", "calls", "gone")))
+    decide_put_limiter(shard, core.now(), "mails", None, 9)
+    options = JobOptions(rules=JobRules(limiters=("api", "calls", "gone", "mails")))
     push = Push("q", options, payloads=Payloads.of([b"x"] * 2), level=AckLevel.BUFFERED)
     first_id = (await runtime.pushes.push(push)).first_id
     decide_delete_limiter(shard, core.now(), "gone")
     await core.commits.commit_once()
     await a_pull(runtime, "q", max_jobs=1)
+    until_ms = core.wall_ms() + 300_000
+    decide_empty_limiter(shard, core.now(), "mails", until_ms, "ann", "429")
     _, obstacles = await runtime.explainer.explain_job(first_id + 1)
-    api, calls = [one for one in obstacles if one.kind is ObstacleKind.LIMITER]
-    assert api.message == "limiter api lets it not start: 1 of its jobs are active"
-    assert api.until_ms == 0
+    api, calls, mails = [one for one in obstacles if one.kind is ObstacleKind.LIMITER]
+    assert api.message == "limiter api has 1 active job; 1 may be active at once"
+    assert (api.until_ms, api.count) == (0, 1)
+    assert calls.message == "limiter calls has used up its rate of 1 in 60 s"
     assert calls.until_ms > core.wall_ms()
+    assert mails.message == "limiter mails lets nothing out for a time, limited by ann: 429"
+    assert mails.until_ms == until_ms
