@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from jobline import AckLevel, Backoff, BackoffKind, QueueSettings, Retention
+from jobline import AckLevel, Backoff, BackoffKind, QueueSettings, RateLimit, Retention
 from jobline.cli.exit_codes import UsageError
-from jobline.cli.settings import SETTINGS, changes, rows
+from jobline.cli.settings import SETTINGS, changes, parse_rate, rows
 from jobline.v1 import queue_pb2
 
 
@@ -84,6 +84,11 @@ def test_every_setting_of_the_protocol_can_be_typed():
 def test_what_is_no_setting_is_refused(word):
     with pytest.raises(UsageError):
         changes(QueueSettings(), [word])
+
+
+@pytest.mark.parametrize(("text", "span"), [("60/m", 60), ("60/1m", 60), ("60/2s", 2)])
+def test_a_unit_alone_is_one_of_it(text, span):
+    assert parse_rate(text) == RateLimit(rate=60, period=span)
 
 
 @pytest.mark.parametrize(

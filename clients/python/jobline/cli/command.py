@@ -24,6 +24,7 @@ from jobline.cli.output import Output, fall_silent, printable
 from jobline.errors import (
     JoblineError,
     JobNotFound,
+    LimiterNotFound,
     NotFound,
     OutcomeUnknown,
     QueueNotFound,
@@ -67,14 +68,14 @@ class Cli:
         """The present."""
         return datetime.now(UTC)
 
-    def confirm(self, question: str, *, yes: bool) -> None:
+    def confirm(
+        self, question: str, *, yes: bool, or_else: str = ", or --dry-run to count"
+    ) -> None:
         """Asks before something that cannot be undone; ends the command without a yes."""
         if yes:
             return
         if not sys.stdin.isatty():
-            raise UsageError(
-                f"{question} There is nobody to ask: add --yes, or --dry-run to count."
-            )
+            raise UsageError(f"{question} There is nobody to ask: add --yes{or_else}.")
         if not typer.confirm(question, err=True):
             self.out.note("Nothing was changed.")
             raise typer.Exit(Exit.FAILED)
@@ -180,6 +181,7 @@ def advice_for(error: JoblineError, server: str) -> str:
 _ADVICE: dict[type[JoblineError], str] = {
     QueueNotFound: "A queue comes into being at its first push; `jobline queue ls` lists them.",
     JobNotFound: "It never was, or its retention has passed; `jobline job ls` lists those kept.",
+    LimiterNotFound: "`jobline limiter set` creates one; `jobline limiter ls` lists them.",
     OutcomeUnknown: "It may have happened. Look before you repeat it, or repeat it with its --key.",
 }
 

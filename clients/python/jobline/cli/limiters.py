@@ -73,7 +73,7 @@ def empty(cli: Cli, limiter: Name, *, span: option.For = None, reason: option.Wh
 
 def rm(cli: Cli, limiter: Name, *, yes: option.Yes = False) -> None:
     """Delete a limiter: jobs that name it go free."""
-    cli.confirm(f"Delete the limiter {limiter}?", yes=yes)
+    cli.confirm(f"Delete the limiter {limiter}?", yes=yes, or_else="")
     cli.client.limiters.delete(limiter)
     cli.out.document({"limiter": limiter}, f"the limiter {limiter} deleted")
 

@@ -11,6 +11,7 @@ import typer
 
 from jobline._enums import AckLevel
 from jobline._times import parse_moment
+from jobline.cli import limit_options as limit_option
 from jobline.cli import options as option
 from jobline.cli import payloads as source
 from jobline.cli import unique_options as unique_option
@@ -37,6 +38,8 @@ _AS_TYPED = (
     "content_type",
     "min_worker_version",
     "slots",
+    "cost",
+    "on_dead_head",
     "unique_mode",
     "unique_ttl",
     "unique_max_wait",
@@ -90,6 +93,9 @@ def push(  # noqa: PLR0913  # one argument an option of the command
     tag: option.Tags = None,
     group: option.GroupOption = None,
     sticky: option.Sticky = False,
+    on_dead_head: limit_option.OnDeadHead = None,
+    limiter: limit_option.Limiters = None,
+    cost: limit_option.Cost = None,
     phase: option.Phases = None,
     depends_on: After = None,
     on_failure: OnFailure = "",
@@ -122,6 +128,7 @@ def _options(arguments: dict[str, Any]) -> JobOptions:
         "retry_until": _moment(arguments["retry_until"], "--retry-until"),
         "headers": _headers(arguments["header"] or []) or None,
         "tags": arguments["tag"],
+        "limiters": arguments["limiter"],
         "phases": arguments["phase"],
         "on_dependency_failure": policy_of(arguments["on_failure"]),
         "delivery": "once" if arguments["once"] else None,
@@ -144,6 +151,11 @@ def _check(wish: _Wish, *, lines: bool, count: int, wait: float | None, keys: _K
             raise UsageError(f"{name}: is empty; leave it out for jobs without a key")
     if keys[1] is not None and (lines or count > 1):
         raise UsageError("--unique is for one job")
+    for field in ("unique_mode", "unique_ttl", "unique_max_wait"):
+        if keys[1] is None and getattr(wish.options, field) is not None:
+            raise UsageError(f"--{field.replace('_', '-')}: only with --unique")
+    if wish.options.on_dead_head is not None and wish.options.group is None:
+        raise UsageError("--on-dead-head: only with --group")
     if wish.delay is not None and wish.run_at is not None:
         raise UsageError("--delay and --at: give one of them")
     if lines and count > 1:

@@ -53,11 +53,12 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def parse_rate(text: str) -> RateLimit:
-    """Returns the rate of `100/1m`, or `100/1m/20` with a burst. Raises ValueError."""
+    """Returns the rate of `100/1m`, `100/m`, or `100/1m/20` with a burst. Raises ValueError."""
     rate, *rest = text.split("/")
     if len(rest) > 2:
         raise ValueError(f"{text!r} is not a rate such as 100/1m")
-    period = parse_span(rest[0]) if rest else None
+    # A unit alone is one of it.
+    period = parse_span(f"1{rest[0]}" if rest[0].isalpha() else rest[0]) if rest else None
     return RateLimit(
         rate=_whole(rate), period=period, burst=_whole(rest[1]) if len(rest) > 1 else None
     )

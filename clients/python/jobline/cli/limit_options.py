@@ -1,0 +1,24 @@
+"""Options of `jobline push` about limiters, and about jobs that die."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+Limiters = Annotated[
+    list[str] | None,
+    typer.Option("--limiter", metavar="NAME", help="A limiter that it passes; repeatable."),
+]
+Cost = Annotated[
+    int | None,
+    typer.Option(
+        "--cost", metavar="N", help="Tokens that it takes of the rate of its queue and limiters."
+    ),
+]
+OnDeadHead = Annotated[
+    str | None,
+    typer.Option(
+        "--on-dead-head", metavar="WHAT", help="What its group does if it dies: continue or hold."
+    ),
+]
