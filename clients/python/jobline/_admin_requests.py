@@ -8,14 +8,14 @@ from typing import Any
 from google.protobuf.field_mask_pb2 import FieldMask
 
 from jobline import _codec as codec
-from jobline._arguments import message_of
+from jobline._arguments import duration_given, message_of
 from jobline._enums import JobState, JobStateName, all_named, named
 from jobline._filters import DeadFilter, F, JobFilter, chosen
 from jobline._group_values import GroupSettings, GroupSettingsHow
 from jobline._job_log import LogLevel, LogLevelName
 from jobline._keywords import refuse_unknown
 from jobline._queue_values import QueueSettings, SettingsHow
-from jobline._times import Seconds, to_duration
+from jobline._times import Seconds
 from jobline.errors import InvalidArgument
 from jobline.v1 import dead_letter_service_pb2, job_admin_service_pb2, job_pb2
 from jobline.v1 import queue_service_pb2 as queues
@@ -191,7 +191,7 @@ def clean_queue(
         queues.CleanQueueRequest,
         queue=queue,
         states=[job_pb2.JobState.ValueType(one) for one in all_named(JobState, state)],
-        older_than=None if older is None else to_duration(older),
+        older_than=duration_given("older", older),
         dry_run=dry_run,
         reason=reason,
     )
@@ -220,7 +220,7 @@ def update_job(
         id=id_,
         payload=None if payload is UNCHANGED else codec.encode(payload)[0],
         priority=priority,
-        delay=None if delay is None else to_duration(delay),
+        delay=duration_given("delay", delay),
         reason=reason,
     )
 

@@ -7,20 +7,25 @@ protobuf has refused them: a correct call pays nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from enum import IntEnum
 from math import inf
 from operator import index
 from types import MappingProxyType
-from typing import Any, NoReturn, ParamSpec, TypeVar
+from typing import Any, NoReturn, ParamSpec, TypeVar, overload
 
 from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
+from google.protobuf.timestamp_pb2 import Timestamp
 
-from jobline._times import Seconds, seconds_of
+from jobline._enums import named
+from jobline._times import Moment, Seconds, seconds_of, to_duration, to_timestamp
 from jobline.errors import ErrorFacts, InvalidArgument
 
 P = ParamSpec("P")
 M = TypeVar("M", bound=Message)
 T = TypeVar("T")
+E = TypeVar("E", bound=IntEnum)
 
 WHOLE_NUMBER = "a whole number"
 TEXT = "text"
@@ -45,6 +50,40 @@ def span_given(field: str, span: Seconds, *, minimum: float = 0.0, maximum: floa
         )
         refuse(field, f"must be {bounds}, not {span!r}")
     return seconds
+
+
+@overload
+def duration_given(field: str, span: Seconds) -> Duration: ...
+@overload
+def duration_given(field: str, span: Seconds | None) -> Duration | None: ...
+def duration_given(field: str, span: Seconds | None) -> Duration | None:
+    """Returns a span of time as a message, None without one. Raises InvalidArgument."""
+    try:
+        return None if span is None else to_duration(span)
+    except InvalidArgument as error:
+        refuse(field, error.message)
+
+
+@overload
+def moment_given(field: str, moment: Moment) -> Timestamp: ...
+@overload
+def moment_given(field: str, moment: Moment | None) -> Timestamp | None: ...
+def moment_given(field: str, moment: Moment | None) -> Timestamp | None:
+    """Returns a moment as a message, None without one. Raises InvalidArgument."""
+    try:
+        return None if moment is None else to_timestamp(moment)
+    except InvalidArgument as error:
+        refuse(field, error.message)
+
+
+def member_given(field: str, kind: type[E], value: E | int | str | None) -> Any:
+    """Returns the member of an enum that a value is or names, 0 without one. Raises
+    InvalidArgument.
+    """
+    try:
+        return 0 if value is None else named(kind, value)
+    except InvalidArgument as error:
+        refuse(field, error.message)
 
 
 def timeout_given(timeout: Seconds) -> float:
@@ -80,6 +119,13 @@ def value_given(field: str, value: T, kind: type[T]) -> T:
     return value
 
 
+def message_given(field: str, value: Any, kind: type[Any]) -> Any:
+    """Returns one of the client's own values as a message, None without one. Raises
+    InvalidArgument.
+    """
+    return None if value is None else value_given(field, value, kind).to_message()
+
+
 def list_given(field: str, entries: Iterable[T]) -> tuple[T, ...]:
     """Returns a setting that is a list: a single value is none, and text would be taken letter by
     letter.
@@ -87,6 +133,13 @@ def list_given(field: str, entries: Iterable[T]) -> tuple[T, ...]:
     if isinstance(entries, (str, bytes)) or not isinstance(entries, Iterable):
         refuse(field, f"must be a list, not {entries!r}: write [{_written(entries)}]")
     return tuple(entries)
+
+
+def ordered_given(field: str, entries: Iterable[T]) -> tuple[T, ...]:
+    """Returns a setting that is a list whose order counts, which a set has not."""
+    if isinstance(entries, (set, frozenset)):
+        refuse(field, f"must be a list, in order, not a {type(entries).__name__}")
+    return list_given(field, entries)
 
 
 def tags_given(field: str, tags: Iterable[str]) -> tuple[str, ...]:

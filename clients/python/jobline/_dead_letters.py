@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Self
 
-from jobline._times import Seconds, from_duration, to_duration
+from jobline._arguments import duration_given, message_of
+from jobline._times import Seconds, from_duration
 from jobline.v1 import queue_pb2
 
 
@@ -46,12 +47,14 @@ class DeadLetters:
 
     def to_message(self) -> queue_pb2.DeadLetters:
         """Returns the message of the protocol."""
-        first_delay = self.auto_retry_first_delay
-        return queue_pb2.DeadLetters(
-            expire_after=None if self.expire_after is None else to_duration(self.expire_after),
+        return message_of(
+            queue_pb2.DeadLetters,
+            expire_after=duration_given("dead_letters.expire_after", self.expire_after),
             keep_forever=self.keep_forever,
             max_bytes=self.max_bytes,
             auto_retry=self.auto_retry,
-            auto_retry_first_delay=None if first_delay is None else to_duration(first_delay),
+            auto_retry_first_delay=duration_given(
+                "dead_letters.auto_retry_first_delay", self.auto_retry_first_delay
+            ),
             auto_retry_max=self.auto_retry_max,
         )

@@ -188,7 +188,37 @@ def methods_of(entity: type[Entity]) -> list[EntityMethod[Any, Any]]:
     methods = [each for each in found if isinstance(each, EntityMethod)]
     if not methods:
         raise InvalidArgument(f"{entity.__name__} has no method with @entity_method")
+    _refuse_hooks(entity)
     return methods
+
+
+def refuse_unknown_method(entity: type[Entity], name: str) -> None:
+    """Raises InvalidArgument for a name that is no method of an entity class that is a job."""
+    if not isinstance(getattr(entity, name, None), EntityMethod):
+        methods = ", ".join(each.name for each in methods_of(entity))
+        raise InvalidArgument(
+            f"{entity.__name__} has no method {name!r} with @entity_method, but {methods}"
+        )
+
+
+def _refuse_hooks(entity: type[Entity]) -> None:
+    """Refuses what would fail with the first job, or with the last one."""
+    for name, arguments in (("on_activate", 1), ("on_idle", 2)):
+        hook = getattr(entity, name)
+        if not inspect.iscoroutinefunction(hook):
+            raise InvalidArgument(f"{entity.__name__}.{name} is not async")
+        try:
+            inspect.signature(hook).bind(*range(arguments))
+        except TypeError:
+            takes = "self" if arguments == 1 else "self, reason"
+            raise InvalidArgument(f"{entity.__name__}.{name} is {name}({takes})") from None
+    try:
+        inspect.signature(entity).bind()
+    except TypeError:
+        raise InvalidArgument(
+            f"{entity.__name__} is made without arguments; use on_activate, and the lifespan of the"
+            " worker for what its objects share"
+        ) from None
 
 
 def kind_given(kind: str | type[Entity]) -> str:

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Literal, Self, TypedDict
 
-from jobline._arguments import message_of
-from jobline._enums import named
+from jobline._arguments import member_given, message_of
 from jobline._reading import read
-from jobline.v1 import job_pb2, queue_pb2
+from jobline.v1 import queue_pb2
 
 
 class OnDeadHead(IntEnum):
@@ -59,12 +58,12 @@ class GroupSettings:
 
     def to_message(self) -> queue_pb2.GroupSettings:
         """Returns the message of the protocol."""
-        on_dead_head = 0 if self.on_dead_head is None else named(OnDeadHead, self.on_dead_head)
+        on_dead_head = member_given("group.on_dead_head", OnDeadHead, self.on_dead_head)
         return message_of(
             queue_pb2.GroupSettings,
             concurrency=self.concurrency,
             max_waiting=self.max_waiting,
-            on_dead_head=job_pb2.OnDeadHead.ValueType(on_dead_head),
+            on_dead_head=on_dead_head,
         )
 
 

@@ -48,9 +48,11 @@ def _keyword(name: str, hint: Any) -> inspect.Parameter:
 
 # Keywords beside those of options: an unknown keyword may have meant one of these.
 _OF_MANY = ("name", "options", "delay", "run_at", "ack_level")
+_OF_ONE = ("job_key", "unique_key")
+_MANY = ("push_many", "push_payloads")
 _BESIDE_OPTIONS = {
     "push": ("job_key", "unique_key", *_OF_MANY),
-    "push_many": _OF_MANY,
+    "push_many": (*_OF_MANY, "atomic", "spread", "request_id"),
     "push_payloads": _OF_MANY,
     "NewJob": ("job_key", "unique_key", "name", "options", "delay", "run_at"),
     "job": ("name", "options", "payload", "result"),
@@ -62,6 +64,9 @@ def refuse_unknown(given: Mapping[str, Any], known: Collection[str], function: s
     for name in given:
         if name not in known:
             taken = [*_BESIDE_OPTIONS.get(function, ()), *known]
-            close = difflib.get_close_matches(name, taken, n=1)
+            close = [each for each in taken if each.startswith(f"{name}_")]
+            close = close or difflib.get_close_matches(name, taken, n=1)
             advice = f": did you mean {close[0]!r}?" if close else f": it takes {', '.join(taken)}"
+            if name in _OF_ONE and function in _MANY:
+                advice = f": each job has its own; give push_many() a NewJob(…, {name}=…) for each"
             raise TypeError(f"{function}() got an unexpected keyword argument {name!r}{advice}")

@@ -5,13 +5,17 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from jobline._arguments import refuse_field, value_given
-from jobline._dependencies import number_of
-from jobline._enums import named
+from jobline._arguments import (
+    duration_given,
+    member_given,
+    message_given,
+    moment_given,
+    refuse_field,
+)
+from jobline._dependencies import DependencyPolicy
 from jobline._option_enums import DeliveryMode
 from jobline._option_parts import Backoff, Retention
 from jobline._options import JobOptions
-from jobline._times import to_duration, to_timestamp
 from jobline._unique_mode import UniqueMode
 from jobline.v1 import job_pb2
 
@@ -39,39 +43,30 @@ def options_message(options: JobOptions) -> job_pb2.JobOptions:
         "min_worker_version": options.min_worker_version or "",
         "slots": options.slots,
         "depends_on": options.depends_on or (),
-        "delivery": named(DeliveryMode, options.delivery) if options.delivery else 0,
+        "on_dependency_failure": member_given(
+            "options.on_dependency_failure", DependencyPolicy, options.on_dependency_failure
+        ),
+        "delivery": member_given("options.delivery", DeliveryMode, options.delivery),
+        "unique_mode": member_given("options.unique_mode", UniqueMode, options.unique_mode),
+        **_times_and_parts(options),
     }
     try:
         message = job_pb2.JobOptions(**values)
     except (TypeError, ValueError):
         refuse_field(job_pb2.JobOptions, values, path="options.")
         raise
-    if options.lease is not None:
-        message.lease.CopyFrom(to_duration(options.lease))
-    if options.backoff is not None:
-        backoff = value_given("options.backoff", options.backoff, Backoff)
-        message.backoff.CopyFrom(backoff.to_message())
-    if options.on_dependency_failure is not None:
-        message.on_dependency_failure = number_of(options.on_dependency_failure)
-    if options.block_timeout is not None:
-        message.block_timeout.CopyFrom(to_duration(options.block_timeout))
-    if options.retention is not None:
-        retention = value_given("options.retention", options.retention, Retention)
-        message.retention.CopyFrom(retention.to_message())
-    if options.attempt_timeout is not None:
-        message.timeout.CopyFrom(to_duration(options.attempt_timeout))
-    if options.ttl is not None:
-        message.ttl.CopyFrom(to_duration(options.ttl))
-    if options.retry_until is not None:
-        message.retry_until.CopyFrom(to_timestamp(options.retry_until))
-    _fill_unique(message, options)
     return message
 
 
-def _fill_unique(message: job_pb2.JobOptions, options: JobOptions) -> None:
-    if options.unique_mode is not None:
-        message.unique_mode = job_pb2.UniqueMode.ValueType(named(UniqueMode, options.unique_mode))
-    if options.unique_ttl is not None:
-        message.unique_ttl.CopyFrom(to_duration(options.unique_ttl))
-    if options.unique_max_wait is not None:
-        message.unique_max_wait.CopyFrom(to_duration(options.unique_max_wait))
+def _times_and_parts(options: JobOptions) -> dict[str, Any]:
+    return {
+        "lease": duration_given("options.lease", options.lease),
+        "backoff": message_given("options.backoff", options.backoff, Backoff),
+        "block_timeout": duration_given("options.block_timeout", options.block_timeout),
+        "retention": message_given("options.retention", options.retention, Retention),
+        "timeout": duration_given("options.attempt_timeout", options.attempt_timeout),
+        "ttl": duration_given("options.ttl", options.ttl),
+        "retry_until": moment_given("options.retry_until", options.retry_until),
+        "unique_ttl": duration_given("options.unique_ttl", options.unique_ttl),
+        "unique_max_wait": duration_given("options.unique_max_wait", options.unique_max_wait),
+    }

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
-from jobline._enums import named
+from jobline._arguments import duration_given, list_given, member_given, message_of
 from jobline._option_enums import BackoffKind, BackoffKindName
-from jobline._times import Seconds, from_duration, to_duration
+from jobline._times import Seconds, from_duration
 from jobline.v1 import job_pb2
 
 _BACKOFF_KINDS: dict[int, BackoffKind] = {int(kind): kind for kind in BackoffKind}
@@ -34,7 +34,7 @@ class Backoff:
 
     def __post_init__(self) -> None:
         if self.delays is not None:
-            object.__setattr__(self, "delays", tuple(self.delays) or None)
+            object.__setattr__(self, "delays", list_given("backoff.delays", self.delays) or None)
 
     @classmethod
     def from_message(cls, message: job_pb2.Backoff) -> Self:
@@ -50,12 +50,13 @@ class Backoff:
 
     def to_message(self) -> job_pb2.Backoff:
         """Returns the message of the protocol."""
-        return job_pb2.Backoff(
-            kind=job_pb2.BackoffKind.ValueType(named(BackoffKind, self.kind) if self.kind else 0),
-            base=None if self.base is None else to_duration(self.base),
-            max_delay=None if self.max_delay is None else to_duration(self.max_delay),
+        return message_of(
+            job_pb2.Backoff,
+            kind=member_given("backoff.kind", BackoffKind, self.kind),
+            base=duration_given("backoff.base", self.base),
+            max_delay=duration_given("backoff.max_delay", self.max_delay),
             jitter=self.jitter,
-            delays=map(to_duration, self.delays or ()),
+            delays=[duration_given("backoff.delays", each) for each in self.delays or ()],
         )
 
 
@@ -88,10 +89,11 @@ class Retention:
 
     def to_message(self) -> job_pb2.Retention:
         """Returns the message of the protocol."""
-        return job_pb2.Retention(
+        return message_of(
+            job_pb2.Retention,
             remove_on_complete=self.remove_on_complete,
             remove_on_fail=self.remove_on_fail,
-            age=None if self.age is None else to_duration(self.age),
+            age=duration_given("retention.age", self.age),
             count=self.count,
         )
 

@@ -12,19 +12,15 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Self, TypedDict
 
-from jobline._arguments import headers_given, ids_given, list_given, tags_given, value_given
+from jobline._arguments import headers_given, value_given
 from jobline._dependencies import POLICIES, DependencyPolicyName
-from jobline._enums import known, named
+from jobline._enums import known
 from jobline._group_values import OnDeadHead, OnDeadHeadName
 from jobline._keywords import refuse_unknown
+from jobline._option_checks import CHECKS, PARTS, refuse_unhashable
 from jobline._option_enums import DeliveryMode, DeliveryModeName
 from jobline._option_parts import Backoff, Retention, overridden
-from jobline._times import (
-    Moment,
-    Seconds,
-    from_duration,
-    from_timestamp,
-)
+from jobline._times import Moment, Seconds, from_duration, from_timestamp
 from jobline._unique_mode import UniqueModeName, known_mode
 from jobline.v1 import job_pb2
 
@@ -138,21 +134,10 @@ class JobOptions:
     _bare: JobOptions | None = field(init=False, repr=False, compare=False, default=None)
 
     def __post_init__(self) -> None:
-        if self.headers is not None:
-            object.__setattr__(self, "headers", MappingProxyType(headers_given(self.headers)))
-        if self.tags is not None:
-            object.__setattr__(self, "tags", tags_given("options.tags", self.tags) or None)
-        if self.on_dead_head is not None:
-            object.__setattr__(self, "on_dead_head", named(OnDeadHead, self.on_dead_head))
-        if self.phases is not None:
-            phases = list_given("options.phases", self.phases)
-            object.__setattr__(self, "phases", phases or None)
-        if self.limiters is not None:
-            names = tags_given("options.limiters", self.limiters) or None
-            object.__setattr__(self, "limiters", names)
-        if self.depends_on is not None:
-            ids = ids_given("options.depends_on", self.depends_on)
-            object.__setattr__(self, "depends_on", ids or None)
+        for name, check in CHECKS.items():
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, check(value))
 
     def __hash__(self) -> int:
         # Options are a dictionary key of every push, so the hash is worked out once.
@@ -162,7 +147,11 @@ class JobOptions:
                 *(getattr(self, name) for name in _NAMES if name != "headers"),
                 None if self.headers is None else frozenset(self.headers.items()),
             )
-            known = hash(values)
+            try:
+                known = hash(values)
+            except TypeError:
+                refuse_unhashable({name: getattr(self, name) for name in _NAMES})
+                raise
             object.__setattr__(self, "_hash", known)
         return known
 
@@ -231,7 +220,8 @@ class JobOptions:
             values["depends_on"] = [*self.depends_on, *other.depends_on]
         if values.keys() == _HEADERS_ALONE:  # as middleware that traces adds them to every push
             return with_headers(self, values["headers"])
-        for name, part in (("backoff", self.backoff), ("retention", self.retention)):
+        for name in PARTS:
+            part = getattr(self, name)
             if part is not None and name in values:
                 values[name] = overridden(part, values[name])
         return self.replaced(**values)

@@ -86,10 +86,7 @@ class Phases:
         Returns at once; it is sent with the next frame, always before the job's outcome. Raises
         InvalidArgument for another phase than the current one, and CodecError.
         """
-        if name != self.current:
-            current = self.current
-            expected = f"the current one is {current!r}" if current else "all are finished"
-            raise InvalidArgument(f"phase {name!r} cannot be finished now: {expected}")
+        self._refuse_other(name)
         data = b"" if result is None else codec.encode(result)[0]
         size = sum(map(len, self.finished.values())) + len(data)
         if size > RESULTS_BYTES_MAX:
@@ -114,10 +111,22 @@ class Phases:
         if inspect.iscoroutinefunction(function):
             return self._run_async(name, function, *arguments)
         if name not in self.finished:
+            self._refuse_other(name)
             self.finish(name, function(*arguments))
         return self.result(name)
 
     async def _run_async(self, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
         if name not in self.finished:
+            self._refuse_other(name)
             self.finish(name, await function(*arguments))
         return self.result(name)
+
+    def _refuse_other(self, name: str) -> None:
+        """Refuses a phase that is not the current one, before it is run."""
+        if name == self.current and name:
+            return
+        if name not in self.names:
+            names = ", ".join(map(repr, self.names)) or "none"
+            raise InvalidArgument(f"the job has no phase {name!r}: those of its push are {names}")
+        expected = f"the current one is {self.current!r}" if self.current else "all are finished"
+        raise InvalidArgument(f"phase {name!r} cannot be finished now: {expected}")

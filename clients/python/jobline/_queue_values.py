@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Self, TypedDict
 
-from jobline._arguments import message_of
+from jobline._arguments import duration_given, member_given, message_given, message_of
 from jobline._dead_letters import DeadLetters
-from jobline._dependencies import POLICIES, DependencyPolicyName, number_of
-from jobline._enums import AckLevel, AckLevelName, known, named
+from jobline._dependencies import POLICIES, DependencyPolicy, DependencyPolicyName
+from jobline._enums import AckLevel, AckLevelName, known
 from jobline._group_values import GroupSettings
 from jobline._option_enums import DeliveryMode, DeliveryModeName
 from jobline._option_parts import Backoff, Retention
 from jobline._reading import read
-from jobline._times import Seconds, from_duration, to_duration
+from jobline._times import Seconds, from_duration
 from jobline._unique_mode import UniqueMode, UniqueModeName, known_mode
-from jobline.v1 import job_pb2, queue_pb2
+from jobline.v1 import queue_pb2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class RateLimit:
         return message_of(
             queue_pb2.RateLimit,
             rate=self.rate,
-            period=None if self.period is None else to_duration(self.period),
+            period=duration_given("rate.period", self.period),
             burst=self.burst,
         )
 
@@ -176,39 +176,34 @@ class QueueSettings:
 
     def to_message(self) -> queue_pb2.QueueSettings:
         """Returns the message of the protocol. Raises InvalidArgument for text without meaning."""
-        level = 0 if self.min_ack_level is None else named(AckLevel, self.min_ack_level)
-        mode = 0 if self.unique_mode is None else named(UniqueMode, self.unique_mode)
-        wait = self.unique_max_wait
         return message_of(
             queue_pb2.QueueSettings,
-            lease=None if self.lease is None else to_duration(self.lease),
+            lease=duration_given("lease", self.lease),
             max_attempts=self.max_attempts,
-            backoff=None if self.backoff is None else self.backoff.to_message(),
+            backoff=message_given("backoff", self.backoff, Backoff),
             max_stalls=self.max_stalls,
-            retention=None if self.retention is None else self.retention.to_message(),
-            min_ack_level=job_pb2.AckLevel.ValueType(level),
+            retention=message_given("retention", self.retention, Retention),
+            min_ack_level=member_given("min_ack_level", AckLevel, self.min_ack_level),
             max_waiting=self.max_waiting,
             non_retryable_error_types=self.non_retryable_error_types,
-            rate=None if self.rate is None else self.rate.to_message(),
+            rate=message_given("rate", self.rate, RateLimit),
             concurrency=self.concurrency,
             max_waiting_bytes=self.max_waiting_bytes,
-            delivery=job_pb2.DeliveryMode.ValueType(
-                named(DeliveryMode, self.delivery) if self.delivery else 0
-            ),
-            dead_letters=None if self.dead_letters is None else self.dead_letters.to_message(),
+            delivery=member_given("delivery", DeliveryMode, self.delivery),
+            dead_letters=message_given("dead_letters", self.dead_letters, DeadLetters),
             check_payloads=self.check_payloads,
-            disconnect_grace=(
-                None if self.disconnect_grace is None else to_duration(self.disconnect_grace)
-            ),
-            ttl=None if self.ttl is None else to_duration(self.ttl),
+            disconnect_grace=duration_given("disconnect_grace", self.disconnect_grace),
+            ttl=duration_given("ttl", self.ttl),
             expired_to_dead=self.expired_to_dead,
-            timeout=None if self.timeout is None else to_duration(self.timeout),
-            group=None if self.group is None else self.group.to_message(),
-            unique_mode=job_pb2.UniqueMode.ValueType(mode),
-            unique_ttl=None if self.unique_ttl is None else to_duration(self.unique_ttl),
-            unique_max_wait=None if wait is None else to_duration(wait),
-            on_dependency_failure=number_of(self.on_dependency_failure),
-            block_timeout=None if self.block_timeout is None else to_duration(self.block_timeout),
+            timeout=duration_given("timeout", self.timeout),
+            group=message_given("group", self.group, GroupSettings),
+            unique_mode=member_given("unique_mode", UniqueMode, self.unique_mode),
+            unique_ttl=duration_given("unique_ttl", self.unique_ttl),
+            unique_max_wait=duration_given("unique_max_wait", self.unique_max_wait),
+            on_dependency_failure=member_given(
+                "on_dependency_failure", DependencyPolicy, self.on_dependency_failure
+            ),
+            block_timeout=duration_given("block_timeout", self.block_timeout),
         )
 
 

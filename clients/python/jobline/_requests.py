@@ -7,7 +7,7 @@ from operator import index
 from typing import Any
 
 from jobline import _codec as codec
-from jobline._arguments import list_given, message_of
+from jobline._arguments import duration_given, list_given, message_of, moment_given
 from jobline._enums import (
     EventKind,
     FailAction,
@@ -26,7 +26,7 @@ from jobline._job_log import LogLevel, LogLevelName
 from jobline._leased import LeasedJob
 from jobline._partial import Partial
 from jobline._server_values import WatchedEvent
-from jobline._times import Moment, Seconds, from_timestamp, seconds_of, to_duration, to_timestamp
+from jobline._times import Moment, Seconds, from_timestamp, seconds_of, to_duration
 from jobline._values import Failed, JobError, QueueWeight
 from jobline._watched import watched_events
 from jobline.errors import InvalidArgument, WaitTimeout
@@ -69,8 +69,8 @@ def pull_request(
         pb.PullRequest,
         queues=[_weight(queue) for queue in queues],
         max_jobs=max_jobs,
-        wait=to_duration(wait),
-        lease=None if lease is None else to_duration(lease),
+        wait=duration_given("wait", wait),
+        lease=duration_given("lease", lease),
         worker=worker,
         names=list_given("names", names),
         request_id=request_id,
@@ -125,7 +125,7 @@ def fail_item(
         delivery=delivery,
         error=JobError.of(error).to_message(),
         then=pb.FailAction.ValueType(named(FailAction, then)),
-        retry_after=None if retry_after is None else to_duration(retry_after),
+        retry_after=duration_given("retry_after", retry_after),
     )
 
 
@@ -151,9 +151,9 @@ def release_item(
     return pb.ReleaseItem(
         id=id_,
         delivery=delivery,
-        delay=None if delay is None else to_duration(delay),
+        delay=duration_given("delay", delay),
         why=pb.ReleaseReason.ValueType(named(ReleaseReason, why)),
-        until=None if until is None else to_timestamp(until),
+        until=moment_given("until", until),
         limiter=limiter,
     )
 
@@ -176,7 +176,7 @@ def extend_item(  # noqa: PLR0913  # one argument a field of the protocol's mess
         pb.ExtendItem,
         id=id_,
         delivery=delivery,
-        lease=None if lease is None else to_duration(lease),
+        lease=duration_given("lease", lease),
         progress=progress,
         message=message,
         checkpoint=None if checkpoint is None else codec.encode(checkpoint)[0],

@@ -165,6 +165,10 @@ async def test_a_wait_and_an_update_refuse_a_wrong_argument(tiny, kind: str):
             await client("wait", "5")
         with pytest.raises(InvalidArgument, match="max_waiting: must be a whole number, not 'x'"):
             await client("queues.update", "mail", max_waiting="x")
+        with pytest.raises(InvalidArgument, match="rate: must be a RateLimit, not 5"):
+            await client("queues.update", "mail", rate=5)
+        with pytest.raises(InvalidArgument, match="rate: must be a RateLimit, not '60/1m'"):
+            await client("limiters.upsert", "api", rate="60/1m")
 
 
 @KINDS
@@ -184,7 +188,17 @@ async def test_the_longest_timeout(tiny, kind: str):
         ({"retention": "1h"}, "options.retention: must be a Retention, not '1h'"),
         ({"options": 5}, "options: must be a JobOptions, not 5"),
         ({"options": {"priority": 5}}, "options: must be a JobOptions, not {'priority': 5}"),
-        ({"run_at": 5}, "5 is not a moment; write an aware datetime, or text such as 2026-01-31T1"),
+        (
+            {"run_at": 5},
+            "run_at: 5 is not a moment; write an aware datetime, or text such as 20",
+        ),
+        ({"delay": "soon"}, "delay: 'soon' is not a time span; write 90s, 5m, 1h30m or 2d"),
+        ({"ttl": "soon"}, "options.ttl: 'soon' is not a time span; write 90s, 5m, 1h30m or 2d"),
+        ({"ttl": [1]}, "options.ttl: must not be a list: [1]"),
+        ({"backoff": [1, 2]}, "options.backoff: must be a Backoff, not [1, 2]"),
+        ({"delivery": "twice"}, "options.delivery: 'twice' is not one of at_least_once, once"),
+        ({"phases": {"a"}}, "options.phases: must be a list, in order, not a set"),
+        ({"unique_mode": "keeep"}, "options.unique_mode: 'keeep' is not one of keep, replace,"),
     ],
 )
 async def test_a_push_that_cannot_be_made_is_definite(

@@ -79,6 +79,9 @@ async def test_a_queue_is_named_by_text(tiny, kind: str, call: str):
     [
         ("push", "key", "job_key"),
         ("push_many", "level", "ack_level"),
+        ("push", "unique", "'unique_key'"),
+        ("push_many", "unique_key", "each job has its own"),
+        ("push_payloads", "job_key", "NewJob"),
         ("push", "at", "delay, run_at"),
     ],
 )

@@ -41,6 +41,38 @@ def test_classes_that_are_no_entities_are_refused_where_they_are_declared() -> N
         Worker().add_entity(Counter, max_active=0)
 
 
+def test_what_would_fail_with_the_first_job_or_the_last_is_refused_at_once() -> None:
+    class Hook(Entity, kind="hook"):
+        @entity_method
+        async def act(self) -> None: ...
+
+    class Plain(Hook):
+        def on_activate(self) -> None: ...  # type: ignore[override]
+
+    class Silent(Hook):
+        async def on_idle(self) -> None: ...  # type: ignore[override]
+
+    class Needy(Hook):
+        def __init__(self, database: str) -> None: ...
+
+    for wrong, why in (
+        (Plain, "Plain.on_activate is not async"),
+        (Silent, r"Silent.on_idle is on_idle\(self, reason\)"),
+        (Needy, "Needy is made without arguments"),
+    ):
+        with pytest.raises(InvalidArgument, match=why):
+            Worker().add_entity(wrong)
+    Worker().add_entity(Hook)
+
+
+def test_method_that_the_class_has_not_is_refused() -> None:
+    """Its job would hold the entity: no worker handles that name."""
+    with Client("127.0.0.1:1") as client:
+        counter = client.entity(Counter, "a")
+        with pytest.raises(InvalidArgument, match="Counter has no method 'ad' with @entity_method"):
+            counter.push("ad", 1)
+
+
 def test_methods_that_could_not_run_are_refused() -> None:
     def plain(self: Any) -> None: ...
 

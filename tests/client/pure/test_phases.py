@@ -49,6 +49,18 @@ def test_phases_are_finished_in_their_order():
         phases.finish("load")
 
 
+def test_a_phase_that_is_not_the_next_one_does_not_run():
+    """What it would do is not wanted now, and its result could not be kept."""
+    with pytest.raises(InvalidArgument, match="the current one is 'parse'"):
+        phases_of().run("load", pytest.fail)
+    with pytest.raises(InvalidArgument, match="no phase 'save': those of its push are 'parse', 'l"):
+        phases_of().run("save", pytest.fail)
+    with pytest.raises(InvalidArgument, match="no phase 'parse': those of its push are none"):
+        make_context().phases.finish("parse")
+    with pytest.raises(InvalidArgument, match="all are finished"):
+        phases_of(1, 2).finish("load")
+
+
 def test_results_of_phases_are_at_most_a_mebibyte_together():
     phases = phases_of(b"x" * (1 << 20))
     with pytest.raises(InvalidArgument, match="at most 1 MiB together"):

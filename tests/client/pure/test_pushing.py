@@ -126,8 +126,10 @@ def test_what_does_not_fit_is_the_callers_mistake_for_many_too(said):
     with pytest.raises(InvalidArgument):
         request_of_payloads(batch_key(**said), [b"1"], "r")
     text: Any = ["text"]
-    with pytest.raises(InvalidArgument, match="cannot be pushed"):
+    with pytest.raises(InvalidArgument, match="payloads: must be a list of bytes"):
         request_of_payloads(batch_key(), text, "r")
+    with pytest.raises(InvalidArgument, match="payloads: must be a list, not b'1'"):
+        request_of_payloads(batch_key(), b"1", "r")  # type: ignore[arg-type]  # a slip
 
 
 def test_many_payloads_of_one_kind_are_a_lot():

@@ -13,7 +13,7 @@ from typing import Unpack, overload
 
 from jobline import _admin_requests as admin_requests
 from jobline._admin_requests import PAGE_SIZE
-from jobline._arguments import message_of
+from jobline._arguments import message_of, moment_given
 from jobline._asynchronous.connection import Connection
 from jobline._asynchronous.groups import GroupApi
 from jobline._asynchronous.pages import pages_of
@@ -24,7 +24,7 @@ from jobline._keywords import spelled_out
 from jobline._queue_values import Queue, QueueSettings, SettingsHow
 from jobline._reading import read
 from jobline._server_values import ConnectedWorker, HandlerSummary, ServerStats
-from jobline._times import Moment, Seconds, to_timestamp
+from jobline._times import Moment, Seconds
 from jobline.v1 import (
     admin_service_pb2,
     admin_service_pb2_grpc,
@@ -112,7 +112,7 @@ class QueueApi:
         request = message_of(
             queue_service_pb2.LimitQueueRequest,
             queue=queue,
-            until=None if until is None else to_timestamp(until),
+            until=moment_given("until", until),
             reason=reason,
         )
         response = await self._connection.write(self._stub.LimitQueue, request)

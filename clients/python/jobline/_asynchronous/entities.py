@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol, TypeVar, Unpack, overload
 
 from jobline._arguments import text_given
-from jobline._entity import Entity, EntityMethod, kind_given
+from jobline._entity import Entity, EntityMethod, kind_given, refuse_unknown_method
 from jobline._job_end import JobEnd
 from jobline._keywords import spelled_out
 from jobline._options import JobOptions
@@ -37,7 +37,7 @@ class AsyncEntityRef:
     the same one as long as it can be. Nothing is made or stored until a job is pushed.
     """
 
-    __slots__ = ("_client", "_options", "key", "kind")
+    __slots__ = ("_client", "_entity", "_options", "key", "kind")
 
     def __init__(
         self,
@@ -49,6 +49,7 @@ class AsyncEntityRef:
         self._client = client
         self._options = options
         self.kind = kind_given(kind)
+        self._entity = kind if isinstance(kind, type) else None
         self.key = text_given("key", key)
         if not key:
             raise InvalidArgument("key: is empty; it says which entity is meant")
@@ -116,10 +117,13 @@ class AsyncEntityRef:
             raise InvalidArgument("the group and the name of such a job are its entity and method")
         own = None
         if isinstance(method, EntityMethod):
-            how["name"] = method.name
+            name = method.name
             payload, own = method.encode(payload)
         else:
-            how["name"] = text_given("method", method)
+            name = text_given("method", method)
+        if self._entity is not None:
+            refuse_unknown_method(self._entity, name)
+        how["name"] = name
         options = _STICKY.merged(own).merged(self._options).merged(how.get("options"))
         how["options"] = options.replaced(group=self.key)
         return payload

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 from jobline._admin_requests import PAGE_SIZE
-from jobline._arguments import message_of
+from jobline._arguments import message_given, message_of, moment_given
 from jobline._asynchronous.connection import Connection
 from jobline._asynchronous.pages import pages_of
 from jobline._limiter_values import Limiter
 from jobline._queue_values import RateLimit
-from jobline._times import Moment, to_timestamp
+from jobline._times import Moment
 from jobline.v1 import limiter_service_pb2, limiter_service_pb2_grpc
 
 
@@ -33,7 +33,7 @@ class LimiterApi:
         request = message_of(
             limiter_service_pb2.UpsertLimiterRequest,
             limiter=limiter,
-            rate=None if rate is None else rate.to_message(),
+            rate=message_given("rate", rate, RateLimit),
             concurrency=concurrency,
         )
         response = await self._connection.write(self._stub.UpsertLimiter, request)
@@ -73,7 +73,7 @@ class LimiterApi:
         request = message_of(
             limiter_service_pb2.EmptyLimiterRequest,
             limiter=limiter,
-            until=None if until is None else to_timestamp(until),
+            until=moment_given("until", until),
             reason=reason,
         )
         response = await self._connection.write(self._stub.EmptyLimiter, request)

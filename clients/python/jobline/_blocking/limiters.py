@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jobline._admin_requests import PAGE_SIZE
-from jobline._arguments import message_of
+from jobline._arguments import message_given, message_of, moment_given
 from jobline._blocking.connection import Connection
 from jobline._blocking.pages import pages_of
 from jobline._limiter_values import Limiter
 from jobline._queue_values import RateLimit
-from jobline._times import Moment, to_timestamp
+from jobline._times import Moment
 from jobline.v1 import limiter_service_pb2, limiter_service_pb2_grpc
 
 
@@ -34,7 +34,7 @@ class LimiterApi:
         request = message_of(
             limiter_service_pb2.UpsertLimiterRequest,
             limiter=limiter,
-            rate=None if rate is None else rate.to_message(),
+            rate=message_given("rate", rate, RateLimit),
             concurrency=concurrency,
         )
         response = self._connection.write(self._stub.UpsertLimiter, request)
@@ -74,7 +74,7 @@ class LimiterApi:
         request = message_of(
             limiter_service_pb2.EmptyLimiterRequest,
             limiter=limiter,
-            until=None if until is None else to_timestamp(until),
+            until=moment_given("until", until),
             reason=reason,
         )
         response = self._connection.write(self._stub.EmptyLimiter, request)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import chain
 
-from jobline._arguments import headers_given, refuse_field, text_given
+from jobline._arguments import headers_given, list_given, refuse, refuse_field, text_given
 from jobline._new_job import NewJob, key_of, unique_key_of
 from jobline._options import (
     NO_OPTIONS,
@@ -94,6 +94,15 @@ def columns_of_jobs(
         job_keys.append(key_of(job.job_key))
         unique_keys.append(unique_key_of(job.unique_key))
     return (headers, job_keys, unique_keys) if len(keys) <= HEADER_KEYS_MAX else None
+
+
+def put_payloads(request: pb.PushRequest, payloads: Iterable[bytes]) -> None:
+    """Puts plain payloads into a request. Raises InvalidArgument if they are no list of bytes."""
+    entries = list_given("payloads", payloads)
+    try:
+        request.payloads.extend(entries)
+    except TypeError:
+        refuse("payloads", "must be a list of bytes; push_many() takes what has JSON, too")
 
 
 def put_headers(request: pb.PushRequest, headers: Sequence[Headers | None]) -> None:

@@ -12,15 +12,11 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from jobline import _codec as codec
+from jobline._arguments import duration_given, moment_given
 from jobline._enums import AckLevel, AckLevelName, named
 from jobline._new_job import NewJob, key_of, unique_key_of
 from jobline._option_messages import options_message
-from jobline._options import (
-    NO_OPTIONS,
-    JobOptions,
-    OptionsHow,
-    with_keywords,
-)
+from jobline._options import NO_OPTIONS, JobOptions, OptionsHow, with_keywords
 from jobline._push.batch import Batch
 from jobline._push.batching import PushBatcher
 from jobline._push.calls import call_of, identify, is_definite
@@ -29,9 +25,10 @@ from jobline._push.columns import (
     put_groups,
     put_headers,
     put_keys,
+    put_payloads,
     refuse_wrong_headers,
 )
-from jobline._times import Seconds, to_duration, to_timestamp
+from jobline._times import Seconds
 from jobline.errors import InvalidArgument, JoblineError, ResourceExhausted, TooLarge
 from jobline.v1 import job_pb2
 from jobline.v1 import job_service_pb2 as pb
@@ -190,7 +187,7 @@ def request_of_payloads(
     with fitting():
         request = _request_of_key(batch_key)
         identify(request, request_id or "")
-        request.payloads.extend(payloads)
+        put_payloads(request, payloads)
     return request
 
 
@@ -285,7 +282,7 @@ def _request_of_key(batch_key: BatchKey) -> pb.PushRequest:
         request.ack_level = job_pb2.AckLevel.ValueType(batch_key.ack_level)
     _put_start(request, batch_key.delay, batch_key.run_at)
     if batch_key.spread is not None:
-        request.spread.CopyFrom(to_duration(batch_key.spread))
+        request.spread.CopyFrom(duration_given("spread", batch_key.spread))
     return request
 
 
@@ -295,6 +292,6 @@ def _put_start(
     if delay is not None and run_at is not None:
         raise InvalidArgument("give delay or run_at, not both")
     if delay is not None:
-        message.delay.CopyFrom(to_duration(delay))
+        message.delay.CopyFrom(duration_given("delay", delay))
     if run_at is not None:
-        message.run_at.CopyFrom(to_timestamp(run_at))
+        message.run_at.CopyFrom(moment_given("run_at", run_at))
