@@ -13,6 +13,7 @@ from itertools import chain
 from jobline_server.engine import effective
 from jobline_server.engine.commands import Push, RefusalKind, Refused
 from jobline_server.engine.decide.held_keys import HeldKey, Waiting, going
+from jobline_server.engine.decide.unique_holders import settings_of
 from jobline_server.engine.entries import CancelRequested
 from jobline_server.engine.job import Job
 from jobline_server.engine.job_columns import JobColumns
@@ -21,7 +22,6 @@ from jobline_server.engine.unique import has_let_go, unique_hash
 from jobline_server.engine.unique_entries import JobsReplaced, UniqueKeyExtended
 from jobline_server.engine.unique_rule import UniqueMode
 from jobline_server.engine.values import (
-    DEFAULT_SETTINGS,
     STORED_OUTCOMES,
     JobOptions,
     JobState,
@@ -58,6 +58,7 @@ class Claims:
         "_now",
         "_replaced",
         "_run_at_ms",
+        "_settings",
         "_shard",
         "_throttles",
         "_ties",
@@ -69,6 +70,7 @@ class Claims:
         self._now = now
         self._command = command
         self._aged_ms = shard.age.at(now)
+        self._settings = settings_of(shard, command.queue)
         rows = command.rows
         self._awaited_ids = {parent for ties in rows.ties for parent in ties.parents}
         self._awaited_indexes = set(chain.from_iterable(rows.parent_indexes))
@@ -95,9 +97,7 @@ class Claims:
     def _decide(self, index: int, next_id: int) -> Deviation | None:
         rows = self._command.rows
         ties = rows.ties[index]
-        queue = self._shard.queues.get(self._command.queue)
-        settings = DEFAULT_SETTINGS if queue is None else queue.settings
-        options = rows.options[index]
+        options, settings = rows.options[index], self._settings
         mode = effective.unique_mode(options, settings)
         ttl_ms = effective.unique_ttl_ms(options, settings)
         if mode in _NEEDS_TTL and not ttl_ms:
@@ -113,25 +113,23 @@ class Claims:
             return self._refuse_awaited(index)
         if mode is UniqueMode.SUPERSEDE:
             self._cancel_holder(key, deviation)
-        replaced = self._replace(key, replaced_now)
-        claim = Claim(
-            until_ms=until_ms,
-            parked=deviation is not None and deviation[0] is PushOutcome.PARKED,
-            throttles=mode is UniqueMode.THROTTLE,
-        )
+        replaced, first_ms = self._replace(key, replaced_now), 0
+        is_parked = deviation is not None and deviation[0] is PushOutcome.PARKED
+        throttles = mode is UniqueMode.THROTTLE
         if mode is UniqueMode.DEBOUNCE and replaced is not None:
-            claim = replace(claim, first_ms=replaced.first_ms)
-            max_wait_ms = effective.unique_max_wait_ms(options, settings)
-            self._bound_delay(index, replaced.first_ms, max_wait_ms)
-        self._throttles += claim.throttles
-        self._ties[index] = replace(ties, claim=claim)
-        first_ms = claim.first_ms or self._now.wall_ms
-        new = Waiting(next_id, len(rows.payloads[index]), ties.group, first_ms)
-        if claim.parked:
+            first_ms = replaced.first_ms
+            self._bound_delay(index, first_ms, effective.unique_max_wait_ms(options, settings))
+        if until_ms or first_ms or is_parked:
+            claim = Claim(until_ms, first_ms, is_parked, throttles)
+            self._ties[index] = replace(ties, claim=claim)
+        size = len(rows.payloads[index])
+        new = Waiting(next_id, size, ties.group, first_ms or self._now.wall_ms)
+        if is_parked:
             key.parked = new
-        else:
-            throttled_id = next_id if claim.throttles else key.throttled_id
-            self._keys[ties.unique_key] = HeldKey(next_id, new, throttled_id=throttled_id)
+            return deviation
+        self._throttles += throttles
+        throttled_id = next_id if throttles else key.throttled_id
+        self._keys[ties.unique_key] = HeldKey(next_id, new, throttled_id=throttled_id)
         return deviation
 
     def _deviation(
@@ -282,9 +280,7 @@ def outcome_of_kept(shard: ShardView, queue: str, options: JobOptions) -> PushOu
     """Returns the outcome of a job that was not stored because of its unique key, for a repeat of
     its push.
     """
-    known = shard.queues.get(queue)
-    settings = DEFAULT_SETTINGS if known is None else known.settings
-    mode = effective.unique_mode(options, settings)
+    mode = effective.unique_mode(options, settings_of(shard, queue))
     # Another mode stores a job, unless others depend on the one whose place it would take.
     return _KEEPS.get(mode, PushOutcome.REFUSED)
 

@@ -5,8 +5,14 @@ from __future__ import annotations
 from jobline_server.engine.job_columns import JobColumns
 from jobline_server.engine.records import JobRecord
 from jobline_server.engine.unique import has_let_go, unique_hash
-from jobline_server.engine.values import Now
+from jobline_server.engine.values import DEFAULT_SETTINGS, Now, QueueSettings
 from jobline_server.engine.view import ShardView
+
+
+def settings_of(shard: ShardView, queue: str) -> QueueSettings:
+    """Returns the settings of a queue, which may not be there yet."""
+    known = shard.queues.get(queue)
+    return DEFAULT_SETTINGS if known is None else known.settings
 
 
 def has_unique_keys(rows: JobColumns) -> bool:
