@@ -10,6 +10,7 @@ from jobline_server.engine.commands import Push
 from jobline_server.engine.job_columns import JobColumns
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.shard import Shard
+from jobline_server.engine.ties import Ties
 from jobline_server.engine.values import (
     DEFAULT_OPTIONS,
     AckLevel,
@@ -31,6 +32,7 @@ from jobline_server.runtime.queries.walks import (
 )
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.runtime.views import JobFilter
+from tests.pushed_rows import NewJob, rows_of
 from tests.unit.runtime.commits.test_commits import a_pull
 from tests.unit.runtime.conftest import opened
 from tests.unit.runtime.queries.test_ended_lists import completed
@@ -222,3 +224,20 @@ async def test_jobs_pushed_after_a_walk_began_are_not_its_business(
     await a_pull(runtime)
     rest = [dict(part) async for part in walk]
     assert rest == [{first_id + 2: ACTIVE, first_id + 3: ACTIVE}, {}]
+
+
+async def test_what_a_job_waits_for_counts_too(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it ends it is taken off the list of each: a slice of a thousand took a second."""
+    monkeypatch.setattr(walks, "SLICE_JOBS", 20)
+    parents = Payloads.of([b"x"] * 40)
+    parents_push = Push("steps", DEFAULT_OPTIONS, payloads=parents, level=AckLevel.BUFFERED)
+    first_id = (await runtime.pushes.push(parents_push)).first_id
+    ties = Ties(parents=tuple(range(first_id, first_id + 40)))
+    rows = rows_of([NewJob(b"x", DEFAULT_OPTIONS, ties=ties)] * 8)
+    await runtime.pushes.push(Push("mail", DEFAULT_OPTIONS, rows=rows, level=AckLevel.BUFFERED))
+    shard = runtime.core.slots.of_queue("mail").shard
+    wanted = JobFilter(queue="mail")
+    sizes = [len(part) async for part in live_slices(shard, wanted)]
+    assert (sum(sizes), max(sizes)) == (8, 2)
