@@ -6,9 +6,11 @@ import pytest
 
 from jobline.v1 import dead_letter_service_pb2 as dead_pb
 from jobline.v1 import job_admin_service_pb2 as admin_pb
+from jobline.v1 import limiter_service_pb2 as limiter_pb
 from jobline.v1 import queue_service_pb2 as queue_pb
 from jobline.v1.dead_letter_service_pb2_grpc import DeadLetterServiceStub
 from jobline.v1.job_admin_service_pb2_grpc import JobAdminServiceStub
+from jobline.v1.limiter_service_pb2_grpc import LimiterServiceStub
 from jobline.v1.queue_service_pb2_grpc import QueueServiceStub
 from jobline_server.rpc import audit_log
 from jobline_server.testing import running_server
@@ -70,3 +72,21 @@ async def test_an_operation_on_many_jobs_says_which_were_meant(
         await dead.PurgeDeadJobs(dead_pb.PurgeDeadJobsRequest(all=True))
     assert [line["jobs"] for line in log.lines] == [{"queue": "mail"}, "2 ids", "all"]
     assert log.lines[0]["active_told_to_stop"] == 0
+
+
+async def test_changes_of_limiters_are_said_with_their_names(
+    transport: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = Log()
+    monkeypatch.setattr(audit_log, "LOG", log)
+    async with running_server(transport=transport) as server, connect(server.address) as channel:
+        limiters = LimiterServiceStub(channel)
+        await limiters.UpsertLimiter(limiter_pb.UpsertLimiterRequest(limiter="api", concurrency=1))
+        await limiters.GetLimiter(limiter_pb.GetLimiterRequest(limiter="api"))
+        await limiters.EmptyLimiter(limiter_pb.EmptyLimiterRequest(limiter="api", reason="429"))
+        await limiters.DeleteLimiter(limiter_pb.DeleteLimiterRequest(limiter="api"))
+    assert log.lines == [
+        {"method": "UpsertLimiter", "limiter": "api"},
+        {"method": "EmptyLimiter", "limiter": "api", "reason": "429"},
+        {"method": "DeleteLimiter", "limiter": "api"},
+    ]
