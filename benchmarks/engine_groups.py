@@ -1,4 +1,4 @@
-"""The engine alone with jobs of groups: many groups, and one deep group."""
+"""The engine alone with jobs of groups: many, one that is deep, and tenants of a fair queue."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from time import perf_counter
 from benchmarks.engine import BATCH, BATCHES, NOW, Figure, World, size_of
 from jobline_server.engine.commands import Push
 from jobline_server.engine.decide.push import decide_push
+from jobline_server.engine.decide.queues import decide_update_queue
 from jobline_server.engine.job_columns import JobColumns
 from jobline_server.engine.ties import Ties
-from jobline_server.engine.values import DEFAULT_OPTIONS
+from jobline_server.engine.values import DEFAULT_OPTIONS, QueueSettings
 
 # As deep as a group may be, beside a shallow one.
 DEEP, SHALLOW = BATCH * BATCHES, BATCH
@@ -33,7 +34,7 @@ def push_new_groups(world: World) -> None:
 
 
 def groups() -> list[Figure]:
-    """A hundred thousand groups, and one group a hundred thousand deep."""
+    """A hundred thousand groups, one group a hundred thousand deep, and tenants."""
     world = World()
     for _ in range(BATCHES):
         push_new_groups(world)
@@ -46,7 +47,44 @@ def groups() -> list[Figure]:
         Figure("100,000 groups: ack", world.rate("ack"), 200e3, "jobs/s"),
         Figure("one group, 100,000 deep, to 1,000", deep / shallow, 1.5, "times"),
         Figure("memory of a job and its group", size_of(push_new_groups), 1_300, "bytes"),
+        *tenants(),
     ]
+
+
+def tenants() -> list[Figure]:
+    """A fair queue with a hundred thousand tenants, beside one with a thousand."""
+    many, few = _tenants_world(BATCHES), _tenants_world(1)
+    return [
+        Figure("100,000 tenants: lease", many.rate("lease"), 30e3, "jobs/s"),
+        Figure("100,000 tenants: ack", many.rate("ack"), 100e3, "jobs/s"),
+        Figure(
+            "lease with 100,000 tenants, to 1,000",
+            many.seconds("lease") / few.seconds("lease"),
+            2,
+            "times",
+        ),
+        Figure("memory of a job and its tenant", size_of(_push_new_tenants), 5_000, "bytes"),
+    ]
+
+
+def _tenants_world(batches: int) -> World:
+    """Returns a world in which tenants have a job each, of which a few are done."""
+    world = World()
+    _make_fair(world)
+    for _ in range(batches):
+        push_new_groups(world)
+    for _ in range(2):
+        world.ack(world.lease())
+    return world
+
+
+def _push_new_tenants(world: World) -> None:
+    _make_fair(world)
+    push_new_groups(world)
+
+
+def _make_fair(world: World) -> None:
+    decide_update_queue(world.shard, NOW, "q", QueueSettings(fair=True), None)
 
 
 def _step_seconds(depth: int) -> float:

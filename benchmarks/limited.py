@@ -25,6 +25,7 @@ LIMITS: dict[str, QueueSettings | None] = {
     "a rate": QueueSettings(rate=RATE),
     "a concurrency": QueueSettings(concurrency=MANY),
     "a named limiter": None,
+    "fairness": QueueSettings(fair=True),
 }
 
 

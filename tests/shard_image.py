@@ -175,22 +175,24 @@ def _lot(lot: Lot) -> tuple[Any, ...]:
     return (lot.queue.name, lot.options, kept, lot.pushed_ms, lot.run_at_ms, cursor, leases)
 
 
-def _lanes(queue: Queue) -> list[tuple[int, str, list[int]]]:
+def _lanes(queue: Queue) -> list[tuple[int, str, str, list[int]]]:
     """The jobs of each lane in order; what is reserved for a session is nobody's after a start."""
     together: dict[LaneKey, list[Item]] = {}
     for lane in queue.lanes():
-        priority, name, size, needs = lane.key
+        priority, name, size, needs, tenant = lane.key
         common = needs and needs._replace(session="")
-        together.setdefault((priority, name, size, common), []).extend(cast("Iterable[Item]", lane))
+        together.setdefault((priority, name, size, common, tenant), []).extend(
+            cast("Iterable[Item]", lane)
+        )
     lanes = []
-    for (priority, name, *_), items in together.items():
+    for (priority, name, _, _, tenant), items in together.items():
         ids = [
             item.first_id if isinstance(item, Lot) else item.id
             for item in sorted(items, key=place_of)
             if item.is_ready() and not item.volatile
         ]
         if ids:
-            lanes.append((priority, name, ids))
+            lanes.append((priority, name, tenant, ids))
     return sorted(lanes)
 
 

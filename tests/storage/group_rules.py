@@ -26,8 +26,15 @@ group_settings = st.sampled_from(
         GroupSettings(),
         GroupSettings(concurrency=2),
         GroupSettings(max_waiting=4, on_dead_head=OnDeadHead.HOLD),
+        GroupSettings(weight=5),
     ]
 )
+
+
+def _options(own, group, *, fair):
+    """Jobs of a serial group have no priority, and are never lifo."""
+    out_of_order = group and not fair and (own.priority or own.rules.lifo)
+    return DEFAULT_OPTIONS if out_of_order else own
 
 
 class GroupRules(RuleBasedStateMachine):
@@ -42,9 +49,16 @@ class GroupRules(RuleBasedStateMachine):
         ),
     )
     def push_grouped(self, queue, jobs):
-        now = self.world.now
+        now, found = self.world.now, self.world.shard.queues.get(queue)
+        fair = found is not None and found.settings.fair
         rows = rows_of(
-            NewJob(b"g", own, "", now.wall_ms + delay if delay else 0, ties=Ties(group))
+            NewJob(
+                b"g",
+                _options(own, group, fair=fair),
+                "",
+                now.wall_ms + delay if delay else 0,
+                ties=Ties(group),
+            )
             for group, own, delay in jobs
         )
         try:

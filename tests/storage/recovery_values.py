@@ -42,6 +42,8 @@ SETTINGS = (
     QueueSettings(max_attempts=2, lease_ms=5_000, rate=RateLimit(5, 1_000, 9), concurrency=6),
     QueueSettings(min_ack_level=AckLevel.FSYNCED, retention=Retention(remove_on_fail=True)),
     QueueSettings(max_attempts=1, dead_letters=DeadLetters(auto_retry=AutoRetry(1_000, 2))),
+    QueueSettings(fair=True),
+    QueueSettings(fair=True, max_attempts=2, lease_ms=5_000),
 )
 queues = st.sampled_from(["alpha", "beta"])
 options = st.sampled_from(OPTIONS)

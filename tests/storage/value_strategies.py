@@ -73,6 +73,7 @@ group_settings = st.builds(
     concurrency=st.none() | st.integers(1, 1_000),
     max_waiting=st.none() | st.integers(1, 100_000),
     on_dead_head=on_dead_heads,
+    weight=st.none() | st.integers(1, 1_000),
 ).map(lambda made: NO_GROUP_SETTINGS if made == NO_GROUP_SETTINGS else made)
 job_rules = st.builds(
     JobRules,
@@ -176,6 +177,7 @@ settings = st.builds(
     unique_max_wait_ms=optional(moments),
     on_dependency_failure=optional(st.sampled_from(DependencyPolicy)),
     block_timeout_ms=optional(moments),
+    fair=st.booleans(),
 )
 errors = st.builds(
     values.JobError, type=text, message=text, stack=text, details=st.binary(max_size=8)

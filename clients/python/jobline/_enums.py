@@ -132,6 +132,7 @@ class ObstacleKind(IntEnum):
     LIMITER = 36
     KEY_HELD = 23
     DEPENDENCIES = 26
+    OTHER_TENANTS = 38
 
 
 class LeaseReason(IntEnum):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import IntEnum
 from typing import Literal, Self, TypedDict
 
@@ -31,21 +32,25 @@ class GroupSettingsHow(TypedDict, total=False):
     concurrency: int | None
     max_waiting: int | None
     on_dead_head: OnDeadHeadName | None
+    weight: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSettings:
     """How a group's jobs are handed out. None: as its queue has it, or the default.
 
-    - `concurrency`: how many jobs of the group may run at a time, 1 … 1,000 (default 1).
-    - `max_waiting`: how many may wait, 1 … 100,000 (default 100,000).
+    - `concurrency`: how many jobs of the group may run at a time, 1 … 1,000 (default 1; in a fair
+      queue no limit).
+    - `max_waiting`: how many may wait, 1 … 100,000 (default 100,000; in a fair queue no limit).
     - `on_dead_head`: what the group does when a job that ran is dead: "continue" (default), or
       "hold" until that job is retried or deleted.
+    - `weight`: in a fair queue, the group's share of the workers' time, 1 … 1,000 (default 1).
     """
 
     concurrency: int | None = None
     max_waiting: int | None = None
     on_dead_head: OnDeadHeadName | None = None
+    weight: int | None = None
 
     @classmethod
     def from_message(cls, message: queue_pb2.GroupSettings) -> Self:
@@ -54,6 +59,7 @@ class GroupSettings:
             concurrency=message.concurrency if message.HasField("concurrency") else None,
             max_waiting=message.max_waiting if message.HasField("max_waiting") else None,
             on_dead_head=_DEAD_HEADS.get(message.on_dead_head),
+            weight=message.weight if message.HasField("weight") else None,
         )
 
     def to_message(self) -> queue_pb2.GroupSettings:
@@ -64,6 +70,7 @@ class GroupSettings:
             concurrency=self.concurrency,
             max_waiting=self.max_waiting,
             on_dead_head=on_dead_head,
+            weight=self.weight,
         )
 
 
@@ -74,6 +81,8 @@ class Group:
     - `ready`, `active`, `scheduled`: its jobs; of the READY ones all but the next are held by it.
     - `paused`: none of its jobs is leased; `paused_by` and `pause_reason`: by whom and why.
     - `dead_heads`: dead jobs that hold it until they are retried or deleted.
+    - `weight`, `worker_time`: in a fair queue, its weight, and how long workers have held its jobs
+      in all.
     """
 
     queue: str
@@ -86,6 +95,8 @@ class Group:
     paused_by: str
     pause_reason: str
     dead_heads: tuple[int, ...]
+    weight: int | None = None
+    worker_time: timedelta | None = None
 
     @classmethod
     def from_message(cls, message: queue_pb2.Group) -> Self:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Self, TypedDict
 
 from jobline._arguments import duration_given, member_given, message_given, message_of
@@ -77,6 +77,7 @@ class SettingsHow(TypedDict, total=False):
     unique_max_wait: Seconds | None
     on_dependency_failure: DependencyPolicyName | None
     block_timeout: Seconds | None
+    fair: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +109,8 @@ class QueueSettings:
     - `on_dependency_failure`: "fail" (default), "cancel", "ignore" or "wait": what happens to a job
       if one that it depends on does not complete.
     - `block_timeout`: how long a job may wait for others, 0 s … 400 days, 0 for no limit (default).
+    - `fair`: groups are tenants, which run in parallel and are served by weight and by how long
+      their jobs held workers (default false).
 
     Spans are given as seconds, timedeltas or text such as "90s", and read back as timedeltas.
     """
@@ -136,6 +139,7 @@ class QueueSettings:
     unique_max_wait: Seconds | None = None
     on_dependency_failure: DependencyPolicyName | None = None
     block_timeout: Seconds | None = None
+    fair: bool = False
 
     @classmethod
     def from_message(cls, message: queue_pb2.QueueSettings) -> Self:
@@ -172,6 +176,7 @@ class QueueSettings:
             ),
             on_dependency_failure=POLICIES.get(message.on_dependency_failure),
             block_timeout=from_duration(message.block_timeout) if has("block_timeout") else None,
+            fair=message.fair,
         )
 
     def to_message(self) -> queue_pb2.QueueSettings:
@@ -204,6 +209,7 @@ class QueueSettings:
                 "on_dependency_failure", DependencyPolicy, self.on_dependency_failure
             ),
             block_timeout=duration_given("block_timeout", self.block_timeout),
+            fair=self.fair,
         )
 
 
@@ -245,6 +251,7 @@ class Queue:
     - `tokens`: those of its rate that are in store; None without a rate.
     - `limited_until`: until when it hands out nothing, as `limit` or a worker said; `limited_by`
       and `limited_reason`: by whom and why.
+    - `worker_time`: how long workers have held its jobs in all, if it is fair.
     """
 
     name: str
@@ -263,6 +270,7 @@ class Queue:
     limited_until: datetime | None
     limited_by: str
     limited_reason: str
+    worker_time: timedelta | None = None
 
     @classmethod
     def from_message(cls, message: queue_pb2.Queue) -> Self:

@@ -99,6 +99,8 @@ class Push:
     """The producers' calls that it carries out: one, or several without `rows`; see `call_jobs`."""
     call_jobs: tuple[int, ...] = ()
     """The number of jobs of each call."""
+    listed: int = 0
+    """How many rows were sent in `jobs`, for names of fields; the others were payloads."""
     has_room: bool = False
     """Whether to skip the checks for room, as the command that caused this push was admitted."""
 

@@ -12,7 +12,6 @@ A group exists while it has live jobs, settings, a pause, or a dead job that hol
 
 from __future__ import annotations
 
-import zlib
 from collections import deque
 from collections.abc import Iterator
 from typing import Protocol
@@ -20,13 +19,13 @@ from typing import Protocol
 from jobline_server.engine import limits
 from jobline_server.engine.group_settings import NO_GROUP_SETTINGS, GroupSettings
 from jobline_server.engine.lane import LaneItem
+from jobline_server.engine.name_table import NameTable
 from jobline_server.engine.values import JobState
 
 # Enum attribute access is slow before Python 3.12.
 _READY, _ACTIVE = JobState.READY, JobState.ACTIVE
 # Jobs that are no longer waiting and not swept yet, beyond as many as wait.
 GONE_SPARE = 64
-PARTS = 256
 
 
 class Member(LaneItem, Protocol):
@@ -160,52 +159,15 @@ class Group:
         return self.paused or bool(self.dead_heads) or self.settings != NO_GROUP_SETTINGS
 
 
-class GroupTable:
-    """The groups of a queue by name, in parts, so that no step copies a large dictionary. `held`
-    is how many READY jobs of the queue are in no lane.
-    """
+class GroupTable(NameTable[Group]):
+    """The groups of a queue by name. `held` is how many READY jobs of the queue are in no lane."""
 
-    __slots__ = ("_parts", "count", "dead_heads", "held")
+    __slots__ = ("dead_heads", "held")
 
     def __init__(self) -> None:
-        self._parts: dict[int, dict[str, Group]] = {}
-        self.count = self.held = 0
+        super().__init__()
+        self.held = 0
         self.dead_heads: dict[int, Group] = {}
-
-    def __bool__(self) -> bool:
-        return self.count > 0
-
-    def __len__(self) -> int:
-        return self.count
-
-    def __iter__(self) -> Iterator[Group]:
-        for part in self._parts.values():
-            yield from part.values()
-
-    def find(self, name: str) -> Group | None:
-        """Returns the group with this name; None without."""
-        part = self._parts.get(_part_of(name))
-        return None if part is None else part.get(name)
-
-    def add(self, group: Group) -> None:
-        """Adds a group."""
-        self._parts.setdefault(_part_of(group.name), {})[group.name] = group
-        self.count += 1
-
-    def remove(self, group: Group) -> None:
-        """Removes a group."""
-        del self._parts[_part_of(group.name)][group.name]
-        self.count -= 1
-
-    def names(self) -> Iterator[list[str]]:
-        """Yields the names of all groups, part by part."""
-        for part in list(self._parts.values()):
-            yield list(part)
-
-
-def _part_of(name: str) -> int:
-    """Returns the part of a name: not its hash, which differs from one process to the next."""
-    return zlib.crc32(name.encode()) % PARTS
 
 
 def concurrency(settings: GroupSettings, defaults: GroupSettings) -> int:
@@ -213,6 +175,6 @@ def concurrency(settings: GroupSettings, defaults: GroupSettings) -> int:
     return settings.concurrency or defaults.concurrency or limits.GROUP_CONCURRENCY_DEFAULT
 
 
-def max_waiting(settings: GroupSettings, defaults: GroupSettings) -> int:
-    """Returns how many jobs of a group may wait."""
-    return settings.max_waiting or defaults.max_waiting or limits.GROUP_WAITING_MAX
+def max_waiting(settings: GroupSettings, defaults: GroupSettings) -> int | None:
+    """Returns how many jobs of a group may wait, if it or its queue says so."""
+    return settings.max_waiting or defaults.max_waiting

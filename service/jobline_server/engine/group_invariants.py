@@ -57,7 +57,7 @@ def groups_add_up(shard: Shard) -> str:
 
 def _admitted_or_waiting(shard: Shard, waiting: Counter[int]) -> str:
     for job in shard.jobs.values():
-        if job.ties.group:
+        if job.ties.group and job.queue.fair is None:
             group = job.queue.groups.find(job.ties.group)
             admitted = group is not None and group.has_admitted(job)
             waits = waiting.pop(job.id, 0)

@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+from jobline_server.engine import limits
 from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.engine.group import max_waiting
+from jobline_server.engine.group_counts import active_of
 from jobline_server.engine.group_settings import NO_GROUP_SETTINGS
 from jobline_server.engine.load import Load
 from jobline_server.engine.queue import Queue
@@ -69,7 +71,10 @@ def _refusal_of_depth(queue: Queue | None, name: str, count: int) -> Refused | N
     group = None if queue is None else queue.groups.find(name)
     own = NO_GROUP_SETTINGS if group is None else group.settings
     limit = max_waiting(own, NO_GROUP_SETTINGS if queue is None else queue.settings.group)
-    waiting = 0 if group is None else group.live - group.active()
+    if limit is None and queue is not None and queue.fair is not None:
+        return None
+    limit = limit or limits.GROUP_WAITING_MAX
+    waiting = 0 if group is None or queue is None else group.live - active_of(queue, group)
     if waiting + count <= limit:
         return None
     message = f"group {name} has {waiting} of {limit} waiting jobs"

@@ -20,6 +20,8 @@ class GroupSettings:
     concurrency: int | None = None
     max_waiting: int | None = None
     on_dead_head: OnDeadHead | None = None
+    weight: int | None = None
+    """In a fair queue: its share of the workers' time, beside those of others."""
 
 
 NO_GROUP_SETTINGS = GroupSettings()

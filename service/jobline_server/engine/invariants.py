@@ -12,6 +12,7 @@ from collections.abc import Callable
 from jobline_server.engine import group_invariants as of_groups
 from jobline_server.engine.blocks import BLOCK_IDS
 from jobline_server.engine.dependency_invariants import DEPENDENCIES
+from jobline_server.engine.fair_invariants import open_lanes, tenants_add_up
 from jobline_server.engine.invariants_of_time import waiting_jobs_have_expiries
 from jobline_server.engine.items import Item
 from jobline_server.engine.lane import lane_key
@@ -99,7 +100,7 @@ def lanes_add_up(shard: Shard) -> str:
         of_groups.count_held(queue, by_priority, by_name)
         if +by_priority != dict(queue.ready.priorities()) or +by_name != dict(queue.ready.names()):
             return f"queue {name}: its lanes hold {by_priority} and {by_name} ready jobs"
-        found = {lane.key for rank in queue.ranks(None) for lane in rank}
+        found = {lane.key for lane in open_lanes(queue)}
         if found != {lane.key for lane in queue.lanes() if not lane.opens_ms}:
             return f"queue {name}: its ranks hold the lanes {found}"
     return ""
@@ -276,6 +277,7 @@ INVARIANTS: dict[str, list[Callable[[Shard], str]]] = {
     "G12": [ready_jobs_stand_in_their_lane, reservations_add_up],
     "G14": [allowances_fit_settings, limiters_count_what_is_active, closed_lanes_are_in_line],
     "G13": DEPENDENCIES,
+    "G23": [tenants_add_up],
     "G19": [
         one_state_each,
         counters_add_up,

@@ -149,6 +149,11 @@ class Job:
         """Returns the session for which it is reserved; "" for all."""
         return self.details.reserved.session
 
+    @property
+    def tenant(self) -> str:
+        """The tenant that it belongs to, if its queue is fair."""
+        return "" if self.queue.fair is None else self.ties.group
+
     def is_ready(self) -> bool:
         """Returns whether it is READY."""
         return self.state is _READY

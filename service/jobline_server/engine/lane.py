@@ -1,4 +1,5 @@
-"""A lane: the READY jobs of one queue, priority, name, size and needs, in FIFO order.
+"""A lane: the READY jobs of one queue, priority, name, size and needs, in FIFO order; in a fair
+queue, of one tenant.
 
 Large payloads have lanes of their own, by size: a consumer that does not accept them is not held up
 by them. The items of a lane are lots and single jobs. A job that stops being ready (cancelled,
@@ -56,6 +57,10 @@ class LaneItem(Protocol):
     def reserved_for(self) -> str:
         """The session for which it is reserved; "" for all."""
 
+    @property
+    def tenant(self) -> str:
+        """The tenant that it belongs to, in a fair queue; else ""."""
+
     def is_ready(self) -> bool:
         """Returns whether any of its jobs is READY."""
 
@@ -74,8 +79,14 @@ def place_of(item: LaneItem) -> tuple[int, int]:
     return item.place()
 
 
-LaneKey = tuple[int, str, int, Needs | None]
-"""Priority, name, size and needs: the key of a lane within its queue."""
+LaneKey = tuple[int, str, int, Needs | None, str]
+"""Priority, name, size, needs and tenant: the key of a lane within its queue."""
+
+
+class ReadyCounter(Protocol):
+    """What counts the READY jobs of a lane beside its queue."""
+
+    ready: int
 
 
 def lane_key(item: LaneItem) -> LaneKey:
@@ -86,7 +97,7 @@ def lane_key(item: LaneItem) -> LaneKey:
     needs = None if rules is NO_RULES else rules.needs
     if rules.sticky and needs is not None:
         needs = needs._replace(session=item.reserved_for)
-    return options.priority, options.name, size, needs
+    return options.priority, options.name, size, needs, item.tenant
 
 
 class Lane:
@@ -103,17 +114,28 @@ class Lane:
         "name",
         "needs",
         "opens_ms",
+        "owner",
         "priority",
         "ready",
         "size",
+        "tenant",
         "unswept",
     )
 
-    def __init__(self, priority: int, name: str, size: int = 0, needs: Needs | None = None) -> None:
+    def __init__(
+        self,
+        priority: int,
+        name: str,
+        size: int = 0,
+        needs: Needs | None = None,
+        tenant: str = "",
+    ) -> None:
         self.priority = priority
         self.name = name
         self.size = size
         self.needs = needs
+        self.tenant = tenant
+        self.owner: ReadyCounter | None = None
         self.items: deque[LaneItem] = deque()
         self.ready = 0
         self.unswept: deque[LaneItem] = deque()
@@ -124,7 +146,7 @@ class Lane:
     @property
     def key(self) -> LaneKey:
         """The key of this lane within its queue."""
-        return self.priority, self.name, self.size, self.needs
+        return self.priority, self.name, self.size, self.needs, self.tenant
 
     def __iter__(self) -> Iterator[LaneItem]:
         """Iterates over all items in order, including those that are no longer READY."""

@@ -160,6 +160,16 @@ STICKY_MS = 4_750
 STICKY_GROUPS_MAX = 100_000
 # Reserved jobs that are given away in one slice: about 4 µs each.
 STICKY_SLICE_JOBS = 1_000
+# Fair queues. The share of a tenant, if neither it nor its queue has a weight.
+WEIGHT_DEFAULT = 1
+WEIGHT_MAX = 1_000
+# Tenants of one queue that are idle and used more than others, of which that is remembered; about
+# 1 KB of memory each. Above it, those that are ahead least are forgotten.
+TENANTS_AHEAD_MAX = 10_000
+# Tenants whose turns one hand-out looks at: about 20 µs each, with a job that is leased.
+TENANTS_EXAMINED_MAX = 500
+# Live jobs of groups that a queue may have while `fair` is switched: 20 ms.
+FAIR_SWITCH_JOBS_MAX = 2_000
 
 # Backpressure: the server as a whole.
 # Queues of one shard, 200,000 in the 8 of a new store; about 4 KB of memory each, and a list or a

@@ -21,8 +21,7 @@ from jobline_server.engine.states import IllegalMove
 from jobline_server.engine.values import JobOptions, JobState
 
 _start_of = attrgetter("start")
-# Most lots never have a hole, and an empty set is larger than a small lot.
-_NONE: frozenset[int] = frozenset()
+_NONE: frozenset[int] = frozenset()  # most lots have no hole, and a set is larger than a small lot
 
 
 class RunLease:
@@ -169,7 +168,7 @@ class Lot:
         "stored",
         "apart",
     )
-    reserved_for = ""  # no session (`sticky`)
+    reserved_for = tenant = ""  # no session (`sticky`), and no group
 
     def __init__(
         self,

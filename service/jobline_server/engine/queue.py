@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from bisect import insort
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from heapq import merge
-from itertools import groupby
 
 from jobline_server.engine.allowance import Allowance, TimeLimit
 from jobline_server.engine.blocks import IdBlocks
+from jobline_server.engine.fair import Clock, FairShare
 from jobline_server.engine.gates import UNTIL_NOTICE, Gates
 from jobline_server.engine.group import GroupTable
-from jobline_server.engine.heads import LaneHeads
 from jobline_server.engine.lane import SMALL_BYTES, Lane, LaneItem, LaneKey, lane_key, place_of
-from jobline_server.engine.ranks import NO_LANES, Names, OwnLanes, Rank, remove_ranked
+from jobline_server.engine.open_lanes import OpenLanes
 from jobline_server.engine.ready import ReadyCounts
 from jobline_server.engine.values import (
     DEFAULT_SETTINGS,
@@ -24,8 +21,6 @@ from jobline_server.engine.values import (
 
 # Enum attribute access is slow before Python 3.12.
 _SCHEDULED, _BLOCKED, _READY = JobState.SCHEDULED, JobState.BLOCKED, JobState.READY
-# Up to this number of priorities all are walked, which is faster than finding those of a name.
-RANKS_WALKED_MAX = 8
 
 
 class Queue:
@@ -54,11 +49,10 @@ class Queue:
         "gates",
         "needing",
         "groups",
+        "fair",
+        "open",
         "ready",
         "_lanes",
-        "_order",
-        "_order_of",
-        "_ranks",
         "counts",
         "payload_bytes",
         "pushed_total",
@@ -86,11 +80,9 @@ class Queue:
         self.ready = ReadyCounts()
         # The lanes with READY jobs or a closed gate.
         self._lanes: dict[LaneKey, Lane] = {}
-        # By priority: the lanes with READY jobs and an open gate.
-        self._ranks: dict[int, Rank] = {}
-        # Negated priorities of ranks, in order: all, and those of the lanes of each name.
-        self._order: list[int] = []
-        self._order_of: dict[str, list[int]] = {}
+        # Those with both, of jobs that have no tenant.
+        self.open = OpenLanes()
+        self.fair: FairShare | None = None
         # By the number of the state.
         self.counts = [0] * (max(JobState) + 1)
         self.payload_bytes = self.pushed_total = self.completed_total = self.failed_total = 0
@@ -99,10 +91,18 @@ class Queue:
     def lane_of(self, item: LaneItem) -> Lane:
         """Returns the lane of an item, created if it does not exist."""
         key = lane_key(item)
-        lane = self._lanes.get(key)
-        if lane is None:
-            lane = self._lanes[key] = Lane(*key)
+        return self._lanes.get(key) or self._new_lane(key)
+
+    def _new_lane(self, key: LaneKey) -> Lane:
+        lane = self._lanes[key] = Lane(*key)
+        if self.fair is not None:
+            self.fair.own(lane)
         return lane
+
+    def _drop_lane(self, lane: Lane) -> None:
+        del self._lanes[lane.key]
+        if self.fair is not None:
+            self.fair.disown(lane)
 
     def find_lane(self, key: LaneKey) -> Lane | None:
         """Returns the lane with this key; None if it has no READY jobs and its gate is open."""
@@ -123,7 +123,7 @@ class Queue:
         before: dict[Lane, int] = {}
         for item, count in zip(items, jobs, strict=True):
             lane = lanes.get(id(item.options))
-            if lane is None or has_large:
+            if lane is None or has_large or self.fair is not None:
                 lane = lanes[id(item.options)] = self.lane_of(item)
                 before.setdefault(lane, lane.ready)
             lane.put(item, count)
@@ -138,7 +138,7 @@ class Queue:
         for lane, of_lane in by_lane.items():
             lane.put_back(sorted(of_lane, key=place_of), ready)
             if before[lane] and not lane.opens_ms:
-                self._ranks[lane.priority].note_head(lane)
+                self._open_lanes_of(lane).note_head(lane)
         self.count_ready(before)
 
     def leave(self, item: LaneItem, jobs: int) -> None:
@@ -159,6 +159,8 @@ class Queue:
         for lane, ready_before in before.items():
             if lane.opens_ms:
                 self.gates.shut += lane.ready - ready_before
+            if lane.owner is not None:
+                lane.owner.ready += lane.ready - ready_before
             if not ready_before or not lane.ready:
                 self._join_or_forget(lane)
 
@@ -170,6 +172,8 @@ class Queue:
         self.ready.add(lane, jobs)
         if lane.opens_ms:
             self.gates.shut += jobs
+        if lane.owner is not None:
+            lane.owner.ready += jobs
         if lane.ready == jobs or not lane.ready:
             self._join_or_forget(lane)
 
@@ -183,18 +187,18 @@ class Queue:
                 if lane.needs is not None and lane.needs.session:
                     self.open_gate(lane.key)
         elif lane.ready:
-            self._join_rank(lane)
+            self._open(lane)
         else:
-            del self._lanes[lane.key]
-            self._leave_rank(lane)
+            self._close(lane)
+            self._drop_lane(lane)
 
     def close_gate(self, key: LaneKey, opens_ms: int = UNTIL_NOTICE) -> None:
         """Closes the gate of a lane until a time in monotonic milliseconds."""
         lane = self._lanes.get(key)
         if lane is None:
-            lane = self._lanes[key] = Lane(*key)
+            lane = self._new_lane(key)
         elif not lane.opens_ms:
-            self._leave_rank(lane)
+            self._close(lane)
         self.gates.close(lane, opens_ms)
 
     def open_gate(self, key: LaneKey) -> None:
@@ -204,69 +208,49 @@ class Queue:
             return
         self.gates.open(lane)
         if lane.ready:
-            self._join_rank(lane)
+            self._open(lane)
         else:
-            del self._lanes[key]
+            self._drop_lane(lane)
 
-    def _join_rank(self, lane: Lane) -> None:
-        """Adds a lane to its rank."""
-        priority, name = lane.priority, lane.name
-        rank = self._ranks.get(priority)
-        if rank is None:
-            rank = self._ranks[priority] = Rank()
-            insort(self._order, -priority)
-        if name not in rank:
-            insort(self._order_of.setdefault(name, []), -priority)
-        rank.add(lane)
+    def _open(self, lane: Lane) -> None:
+        """Lets leases find a lane."""
+        if self.fair is None:
+            self.open.join(lane)
+        else:
+            self.fair.join(lane)
         self.needing += lane.needs is not None
 
-    def _leave_rank(self, lane: Lane) -> None:
-        """Removes a lane from its rank."""
-        priority, name = lane.priority, lane.name
-        rank = self._ranks[priority]
-        rank.remove(lane)
+    def _close(self, lane: Lane) -> None:
+        """Hides a lane from leases."""
+        if self.fair is None:
+            self.open.leave(lane)
+        else:
+            self.fair.leave(lane)
         self.needing -= lane.needs is not None
-        if name not in rank:
-            order = self._order_of[name]
-            remove_ranked(order, -priority)
-            if not order:
-                del self._order_of[name]
-        if not rank:
-            del self._ranks[priority]
-            remove_ranked(self._order, -priority)
 
-    def ranks(self, names: Names, size: int | None = None) -> Iterator[Iterator[Lane]]:
-        """Yields the open lanes of `names` and of sizes up to `size` (None: all) by priority,
-        highest first. Lanes of one priority are unordered.
+    def _open_lanes_of(self, lane: Lane) -> OpenLanes:
+        """Returns the open lanes among which a lane is."""
+        if self.fair is None or not lane.tenant:
+            return self.open
+        return self.fair.known(lane.tenant).open
+
+    def be_fair(self, clocks: Clock, resting: list[FairShare]) -> FairShare:
+        """Makes a queue fair, as it is set to be, whose groups have no jobs in lanes; returns what
+        it has of a fair queue. `clocks` and `resting` are those of its shard.
         """
-        for negative in self._order_for(names):
-            yield self._ranks[-negative].lanes(names, size)
+        groups, defaults = self.groups, self.settings.group
+        self.fair = fair = FairShare(groups, defaults, self.open, clocks, resting)
+        for lane in self._lanes.values():
+            fair.own(lane)
+            if not lane.opens_ms:
+                fair.adopt(lane)
+        return fair
 
-    def fronts(
-        self, names: Names, size: int | None, version: str | None = None, own: OwnLanes = NO_LANES
-    ) -> Iterator[Sequence[Lane | LaneHeads]]:
-        """Yields the same lanes for a lease of a worker of this version (None: any), with one
-        `LaneHeads` in place of many lanes of one size, and with lanes of its `own`.
-        """
-        order = self._order_for(names)
-        for negative in sorted({*order, *own}) if own else order:
-            rank, mine = self._ranks.get(-negative), own.get(negative)
-            fronts = [] if rank is None else rank.fronts(names, size, version)
-            yield [*fronts, *mine] if mine else fronts
-
-    def lanes_up_to(self, item: LaneItem, names: Names) -> Iterator[Lane]:
-        """Yields the open lanes of an item's priority that may have items before it."""
-        rank = self._ranks.get(item.options.priority)
-        return rank.lanes_up_to(item.order, names) if rank else iter(())
-
-    def _order_for(self, names: Names) -> Iterable[int]:
-        """Returns the negated priorities of the lanes of these names, highest priority first; all
-        priorities if they are few.
-        """
-        if names is None or len(self._order) <= max(RANKS_WALKED_MAX, len(names)):
-            return self._order
-        found = [self._order_of[name] for name in names if name in self._order_of]
-        return found[0] if len(found) == 1 else (rank for rank, _ in groupby(merge(*found)))
+    def be_plain(self) -> None:
+        """Makes a fair queue one that is not; its groups have no jobs in lanes."""
+        self.fair = None
+        for lane in self._lanes.values():
+            lane.owner = None
 
     def lanes(self) -> Iterator[Lane]:
         """Yields all lanes, including those with closed gates, unordered."""

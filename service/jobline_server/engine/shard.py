@@ -49,10 +49,18 @@ class Shard(ShardState):
         effects: list[Effect] = []
         self.effects = effects
         self.offset = offset
+        self.at_ms = fact.at_ms
         apply(self, fact, offset)
+        if self.resting:
+            self._forget_idle_tenants()
         # Effects hold ended jobs: they must be freed when drained, not when the next fact comes.
         self.effects = []
         return effects
+
+    def _forget_idle_tenants(self) -> None:
+        resting, self.resting[:] = list(self.resting), []
+        for fair in resting:
+            fair.forget_idle()
 
     def take_entries(self) -> list[Fact]:
         """Removes and returns the recorded facts; later ones belong to the next offset."""

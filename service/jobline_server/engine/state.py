@@ -16,6 +16,7 @@ from jobline_server.engine.delayed import Delayed
 from jobline_server.engine.dependencies import Dependencies
 from jobline_server.engine.effects import Effect, QueueWoken, Revoked
 from jobline_server.engine.expiring import Expiring
+from jobline_server.engine.fair import FairShare
 from jobline_server.engine.gate_timers import GateTimers
 from jobline_server.engine.group import Group
 from jobline_server.engine.job import Job
@@ -65,6 +66,8 @@ class ShardState:
         # Bookkeeping.
         self.offset = 0
         """The offset of the fact that is being applied; 0 for a volatile one."""
+        self.at_ms = 0
+        """The wall time of the fact that is being applied."""
         self.bundles: IdTable[Bundle] = IdTable()
         self.volatile_producers = ProducerTable(None)
         self.load = load
@@ -79,6 +82,8 @@ class ShardState:
         self.sticky = StickyJobs()
         self.committed = 0
         self.next_offset = 1
+        self.resting: list[FairShare] = []
+        """Those of whose tenants some became idle by the fact that is being applied."""
         self.effects: list[Effect] = []
         """The effects of the fact that is being applied."""
 
@@ -254,6 +259,8 @@ class ShardState:
                 queue.allowance.restart(now.mono_ms)
                 if queue.allowance.is_over():
                     queue.allowance = None
+            if queue.fair is not None:
+                queue.fair.restart(now.mono_ms)
         runs = [lease for lot in self.lots.lots.every() for lease in lot.leases]
         singles = [job for job in self.jobs.every() if job.holder is not None]
         self.limiters = self.load.limiters

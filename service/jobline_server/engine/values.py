@@ -247,6 +247,7 @@ class QueueSettings:
     unique_max_wait_ms: int | None = None
     on_dependency_failure: DependencyPolicy | None = None
     block_timeout_ms: int | None = None
+    fair: bool = False
 
 
 DEFAULT_SETTINGS = QueueSettings()

@@ -30,6 +30,7 @@ class ObstacleKind(IntEnum):
     LIMITED_FOR_A_TIME = 35
     LIMITER = 36
     KEY_HELD = 23
+    OTHER_TENANTS = 38
     DEPENDENCIES = 26
 
 

@@ -70,9 +70,7 @@ class JobView:
 
 @dataclass(frozen=True, slots=True)
 class JobFilter:
-    """Selects jobs; every condition that is set must hold. For dead jobs `ended_*` bound their
-    death.
-    """
+    """Selects jobs; all conditions that are set must hold. `ended_*` bound deaths, too."""
 
     queue: str = ""
     name: str | None = None
@@ -146,6 +144,7 @@ class QueueView:
     failed_total: int = 0
     tokens: int | None = None
     limited: TimeLimit | None = None
+    worker_time_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +159,7 @@ class LimiterView:
 
 @dataclass(slots=True)
 class GroupView:
-    """A group of a queue, with its own settings and the numbers of its jobs."""
+    """A group with its settings and jobs; `weight` is 0 unless its queue is fair."""
 
     queue: str
     name: str
@@ -172,6 +171,8 @@ class GroupView:
     paused_by: str
     pause_reason: str
     dead_heads: tuple[int, ...]
+    weight: int = 0
+    worker_time_ms: int = 0
 
 
 @dataclass(slots=True)

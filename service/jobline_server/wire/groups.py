@@ -13,6 +13,7 @@ def group_settings_from_message(message: queue_pb2.GroupSettings) -> GroupSettin
         concurrency=message.concurrency if has("concurrency") else None,
         max_waiting=message.max_waiting if has("max_waiting") else None,
         on_dead_head=OnDeadHead(message.on_dead_head) if message.on_dead_head else None,
+        weight=message.weight if has("weight") else None,
     )
     return NO_GROUP_SETTINGS if settings == NO_GROUP_SETTINGS else settings
 
@@ -26,3 +27,5 @@ def fill_group_settings(message: queue_pb2.GroupSettings, settings: GroupSetting
         message.max_waiting = settings.max_waiting
     if settings.on_dead_head is not None:
         message.on_dead_head = job_pb2.OnDeadHead.ValueType(settings.on_dead_head)
+    if settings.weight is not None:
+        message.weight = settings.weight

@@ -57,6 +57,7 @@ def settings_from_message(message: queue_pb2.QueueSettings) -> QueueSettings:
         unique_max_wait_ms=unique.max_wait_ms,
         on_dependency_failure=policy_of(message),
         block_timeout_ms=block_timeout_ms_of(message),
+        fair=message.fair,
     )
 
 
@@ -118,3 +119,5 @@ def _fill_limits(message: queue_pb2.QueueSettings, settings: QueueSettings) -> N
         message.max_waiting_bytes = settings.max_waiting_bytes
     if settings.group != NO_GROUP_SETTINGS:
         fill_group_settings(message.group, settings.group)
+    if settings.fair:
+        message.fair = True

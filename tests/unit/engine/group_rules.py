@@ -22,14 +22,15 @@ GROUP_SETTINGS = st.sampled_from(
         GroupSettings(concurrency=2),
         GroupSettings(max_waiting=2),
         GroupSettings(on_dead_head=OnDeadHead.HOLD),
+        GroupSettings(weight=3),
     ]
 )
 
 
-def _options(kind, group):
-    """Jobs of a group are never lifo."""
+def _options(kind, group, *, fair):
+    """Jobs of a serial group have no priority, and are never lifo."""
     own = OPTIONS[kind]
-    return OPTIONS[0] if group and own.rules.lifo else own
+    return OPTIONS[0] if group and not fair and (own.rules.lifo or own.priority) else own
 
 
 class GroupRules(RuleBasedStateMachine):
@@ -48,9 +49,14 @@ class GroupRules(RuleBasedStateMachine):
     )
     def push_grouped(self, queue, jobs, level):
         now_ms = self.both.now.wall_ms
+        fair = self.both.model.settings(queue).fair
         rows = rows_of(
             NewJob(
-                b"x", _options(kind, group), "", now_ms + delay if delay else 0, ties=Ties(group)
+                b"x",
+                _options(kind, group, fair=fair),
+                "",
+                now_ms + delay if delay else 0,
+                ties=Ties(group),
             )
             for group, kind, delay in jobs
         )
@@ -79,7 +85,9 @@ class GroupRules(RuleBasedStateMachine):
             if known.paused:
                 known.paused = False
                 model.go_on(queue, group)
+                both.model.fairness.reopen(queue, group)
         elif known.settings != wanted:
             groups.decide_update_group(both.shard, both.now, queue, group, wanted, None)
             known.settings = wanted
             model.go_on(queue, group)
+            both.model.fairness.reopen(queue, group)

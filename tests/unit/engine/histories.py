@@ -82,6 +82,8 @@ SETTINGS = [
     QueueSettings(disconnect_grace_ms=1_300),
     QueueSettings(group=GroupSettings(concurrency=2, on_dead_head=OnDeadHead.HOLD)),
     QueueSettings(on_dependency_failure=DependencyPolicy.CANCEL, block_timeout_ms=5_000),
+    QueueSettings(fair=True),
+    QueueSettings(fair=True, group=GroupSettings(concurrency=2, on_dead_head=OnDeadHead.HOLD)),
 ]
 
 

@@ -52,7 +52,8 @@ class LeaseRules(RuleBasedStateMachine):
             part = self._decide_lease(queue, holder, room, names, lease_ms)
             leased = [*leased, *part]
         both.shard.clocks.arm(holder)
-        expected = both.model.lease(queue, consumer, most, max_bytes, names, lease_ms)
+        told = [job_id for part in leased for job_id in _ids(part)]
+        expected = both.model.lease(queue, consumer, most, max_bytes, names, lease_ms, told)
         found = [self._told(item) for item in leased]
         assert [one for part in found for one in part] == [
             (
@@ -101,3 +102,11 @@ class LeaseRules(RuleBasedStateMachine):
             options = options_of(item.payloads, index, item.options)
             jobs.append((one, (options, item.payloads.job_key_of(index), False)))
         return jobs
+
+
+def _ids(item):
+    return [item.id] if isinstance(item, LeasedJob) else [*range(*_span(item))]
+
+
+def _span(run):
+    return run.first_id, run.first_id + len(run.payloads)

@@ -40,11 +40,18 @@ class ModelGroups:
     def of(self, job: ModelJob) -> ModelGroup:
         return self.groups.setdefault((job.queue, job.group), ModelGroup())
 
+    def is_dead_head(self, job: ModelJob) -> bool:
+        """Whether it was dead and held its group, which is a tenant."""
+        fair = self._settings(job.queue).fair
+        return fair and bool(job.group) and job.id in self.of(job).dead
+
     def lets_run(self, job: ModelJob) -> bool:
         """Whether a READY job may be handed out, as far as its group goes. What was let in by this
         very step is not on disk.
         """
-        return not job.group or (job.id in self.of(job).admitted and job.id not in self.freed)
+        if not job.group or self._settings(job.queue).fair:
+            return True
+        return job.id in self.of(job).admitted and job.id not in self.freed
 
     def enter(self, job: ModelJob) -> None:
         """A job became READY that is not let in yet: at the end, or at the head that it held."""
@@ -64,7 +71,9 @@ class ModelGroups:
             group.line.insert(0, job.id)
 
     def go_on(self, queue: str, name: str) -> None:
-        """Lets in what there is room for."""
+        """Lets in what there is room for, unless the queue is fair."""
+        if self._settings(queue).fair:
+            return
         group = self.groups.setdefault((queue, name), ModelGroup())
         most = first(group.settings.concurrency, self._settings(queue).group.concurrency, 1)
         while group.line and not group.paused and not group.dead and len(group.admitted) < most:
@@ -82,10 +91,14 @@ class ModelGroups:
         group = self.of(job)
         if job.id in group.line:
             group.line.remove(job.id)
-        if job.id in group.admitted:
+        is_dead = job.state is JobState.DEAD
+        if self._settings(job.queue).fair:
+            if is_dead and job.reason is not EndReason.EXPIRED and self.is_held_by(job):
+                group.dead.add(job.id)
+        elif job.id in group.admitted:
             group.admitted.remove(job.id)
             ran = job.reason is not EndReason.EXPIRED
-            if job.state is JobState.DEAD and ran and self.is_held_by(job):
+            if is_dead and ran and self.is_held_by(job):
                 group.dead.add(job.id)
             self.go_on(job.queue, job.group)
 
@@ -102,6 +115,8 @@ class ModelGroups:
         """What is let in and READY goes back to the head of the line."""
         group = self.groups.setdefault((queue, name), ModelGroup())
         group.paused = True
+        if self._settings(queue).fair:
+            return
         back = [job_id for job_id in group.admitted if job_id in ready]
         group.admitted = [job_id for job_id in group.admitted if job_id not in ready]
         group.line = back + group.line
@@ -109,8 +124,35 @@ class ModelGroups:
     def is_full(self, queue: str, name: str, waiting: int, count: int) -> bool:
         """Whether so many more jobs are too many."""
         group = self.groups.get((queue, name), ModelGroup())
+        if self._settings(queue).fair:
+            own = group.settings.max_waiting or self._settings(queue).group.max_waiting
+            return own is not None and waiting + count > own
         most = first(group.settings.max_waiting, self._settings(queue).group.max_waiting, 100_000)
         return waiting + count > most
+
+    def become_tenants(self, queue: str, ready: list[ModelJob]) -> list[ModelJob]:
+        """The queue is fair now: returns the READY jobs of its groups, each group's in order."""
+        found: list[ModelJob] = []
+        jobs = {job.id: job for job in ready}
+        for (of, _), group in self.groups.items():
+            if of == queue:
+                back = [jobs[job_id] for job_id in group.admitted if job_id in jobs]
+                found += sorted(back, key=lambda job: job.place)
+                found += [jobs[job_id] for job_id in group.line]
+                group.admitted, group.line = [], []
+        return found
+
+    def become_serial(self, queue: str, ready: list[ModelJob], active: list[ModelJob]) -> None:
+        """The queue is not fair any more: what runs was let in, what waits stands in line."""
+        for job in active:
+            if job.queue == queue and job.group:
+                self.of(job).admitted.append(job.id)
+        for job in sorted(ready, key=lambda job: job.place):
+            if job.queue == queue and job.group:
+                self.of(job).line.append(job.id)
+        for of, name in list(self.groups):
+            if of == queue:
+                self.go_on(queue, name)
 
     def delete_queue(self, queue: str) -> None:
         self.groups = {key: group for key, group in self.groups.items() if key[0] != queue}

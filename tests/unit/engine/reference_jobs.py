@@ -46,11 +46,12 @@ class ModelJob:
     group: str = ""
     group_place: int = 0
     continues: bool = False
-    state: JobState = JobState.READY
+    state: JobState = JobState.SCHEDULED
     place: int = 0
     due: tuple[int, int] = (0, 0)
     expires_ms: int = 0
     times_out_ms: int = 0
+    leased_ms: int = 0
     offset: int = 0
     attempts: int = 0
     stalls: int = 0

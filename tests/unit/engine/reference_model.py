@@ -8,7 +8,7 @@ do in `reference_limits.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 from jobline_server.engine.commands import ExtendItem, FailItem, ReleaseItem
@@ -27,7 +27,6 @@ from tests.unit.engine.reference_jobs import (
     backoff_ms,
     first,
     is_once,
-    may_have,
 )
 from tests.unit.engine.reference_operators import Operators
 from tests.unit.engine.reference_sticky import ModelSticky
@@ -49,26 +48,27 @@ class ReferenceModel(Operators):
         max_bytes: int,
         names: frozenset[str] | None,
         lease_ms: int,
+        told: Sequence[int] = (),
     ) -> list[ModelJob]:
-        """Jobs in the order of their hand-out: the highest priority, then what was ready first."""
+        """Jobs in the order of their hand-out: the highest priority, then what was ready first; in
+        a fair queue that of each tenant. The engine has handed `told` out.
+        """
         self._expire_before_lease(name)
+        self.fairness.rest()
         taken: list[ModelJob] = []
         held_up: set[object] = set()
         is_idle = not any(job.holder is holder for job in self.live(S.ACTIVE))
         queue, places = self.queues[name], most
         active = sum(job.queue == name for job in self.live(S.ACTIVE))
         most = queue.room(self.wall_ms, self.mono_ms, active, most)
-        ready = [job for job in self.live(S.READY) if job.queue == name]
-        ready = [job for job in ready if self.groups.lets_run(job) and may_have(holder, job)]
-        ready = [job for job in ready if self.sticky.may_have(holder, job)]
-        for job in sorted(ready, key=lambda job: (-job.options.priority, job.place)):
+        in_order: Iterable[ModelJob] = self.leasable(name, holder, names)
+        if self.fairness.is_fair(name):
+            in_order = self.fairness.in_turn(in_order, told)
+        for job in in_order:
+            lane = self.lane_of(job)
             if len(taken) == most:
                 break
-            lane = *job.lane(), self.sticky.owner(job)
-            if (names is not None and job.options.name not in names) or lane in held_up:
-                continue
-            if job.offset > self.committed:
-                held_up |= {lane} if job.place > 0 else set()
+            if lane in held_up:
                 continue
             left, free = max_bytes - job.bytes(), places - (job.options.rules.slots or 1)
             if min(left, free) < 0 and (taken or not is_idle):
@@ -82,16 +82,19 @@ class ReferenceModel(Operators):
             max_bytes, places = left, free
             job.state = S.ACTIVE
             taken.append(job)
+        self.fairness.hand_out(name, taken)
         for job in taken:
             self._start(job, holder, lease_ms)
         return taken
 
     def _is_serial(self, job: ModelJob) -> bool:
+        if self.fairness.is_fair(job.queue):
+            return False
         own, of_queue = self.groups.of(job).settings, self.settings(job.queue).group
         return first(own.concurrency, of_queue.concurrency, 1) == 1
 
     def _start(self, job: ModelJob, holder: Consumer, lease_ms: int) -> None:
-        job.holder = holder
+        job.holder, job.leased_ms = holder, self.wall_ms
         job.delivery = max(job.delivery + 1, self.first_delivery)
         own = first(job.options.lease_ms, self.settings(job.queue).lease_ms, 30_000)
         job.lease_ms = lease_ms or own
@@ -126,6 +129,7 @@ class ReferenceModel(Operators):
         if job.cancel_requested or item.then is FailAction.CANCEL:
             outcome = Out.CANCELLED if job.cancel_requested else Out.DONE
             self.end(job, S.CANCELLED, EndReason.CANCELLED)
+            self.fairness.rest()
             self.place_freed(self.groups.freed[:])
             self.hand_over()
             return outcome, S.CANCELLED, 0
@@ -137,6 +141,7 @@ class ReferenceModel(Operators):
         else:
             self._use_attempt(job, EndReason.MAX_ATTEMPTS_EXCEEDED, item.retry_after_ms)
         # Each is a step of its own.
+        self.fairness.rest()
         self.place_freed(self.groups.freed[:])
         self.hand_over()
         return Out.DONE, job.state, job.due[0]
@@ -184,6 +189,7 @@ class ReferenceModel(Operators):
         on stands where it stood. Returns what workers are told, those that lost a lease in the
         order given."""
         self.expire()
+        self.fairness.rest()
         self.place_freed(freed)
         due = [job for job in self.live(S.SCHEDULED) if job.due[0] <= self.wall_ms]
         due.sort(key=lambda job: (job.due, job.id))
@@ -202,6 +208,7 @@ class ReferenceModel(Operators):
             # Each dead job is a fact of its own, before those that are cancelled.
             self.hand_over(of_cancelled=False)
         self.hand_over()
+        self.fairness.rest()
         self.expire()
         return told
 
@@ -217,6 +224,7 @@ class ReferenceModel(Operators):
             told.append((job.holder, job.id, job.delivery, RevokeReason.TIMEOUT))
             self._use_attempt(job, EndReason.TIMEOUT, None)
             self.hand_over()
+            self.fairness.rest()
         return told
 
     def _use_attempt(self, job: ModelJob, reason: EndReason, pause_ms: int | None) -> None:
@@ -240,6 +248,8 @@ class ReferenceModel(Operators):
         job.why = LeaseReason.STALLED
         most = first(job.options.max_stalls, self.settings(job.queue).max_stalls, 3)
         if job.cancel_requested:
+            # It is READY for a moment.
+            self.fairness.come(job)
             self.end(job, S.CANCELLED, EndReason.CANCELLED)
         elif is_once(job, self.settings(job.queue)):
             self.end(job, S.DEAD, EndReason.INTERRUPTED)
@@ -261,6 +271,8 @@ class ReferenceModel(Operators):
             queue.bucket.restart(self.mono_ms)
         for limiter in self.limiters.by_name.values():
             limiter.bucket.restart(self.mono_ms)
+        for name in self.fairness.shares:
+            self.fairness.start(name, self.mono_ms)
         for job in self.live(S.ACTIVE):
             holder = job.holder
             assert holder is not None

@@ -52,7 +52,8 @@ class Operators(ReferenceState):
         job = self.jobs.get(job_id)
         if job is None or job.state not in WAITING:
             return False
-        if job.group and change.priority is not None:
+        is_serial = bool(job.group) and not self.fairness.is_fair(job.queue)
+        if is_serial and change.priority is not None:
             return False
         priority = job.options.priority if change.priority is None else change.priority
         moves = priority != job.options.priority
@@ -62,7 +63,7 @@ class Operators(ReferenceState):
             if change.delay_ms is not None:
                 job.due = self.wall_ms + change.delay_ms if change.delay_ms else 0, job.id
             return True
-        if job.group and job.state is S.READY:
+        if is_serial and job.state is S.READY:
             job.offset = self.offset
             if not change.delay_ms:
                 return True
@@ -74,7 +75,10 @@ class Operators(ReferenceState):
         elif job.state is S.SCHEDULED:
             job.due = job.due[0], job.id
         else:
-            self.ready(job, again=not moves and not was_in_lot)
+            stays = not moves and not was_in_lot
+            # What leaves its lane is not READY for a moment.
+            job.state = S.READY if stays else S.SCHEDULED
+            self.ready(job, again=stays)
         return True
 
     def forget_unique_key(self, queue: str, key: str) -> int:
@@ -145,7 +149,17 @@ class Operators(ReferenceState):
         for job in self.jobs.values():
             if job.queue == name:
                 self.ends[job.id] = ParentEnd.DELETED
+        self.fairness.shares.pop(name, None)
         self.jobs = {i: job for i, job in self.jobs.items() if job.queue != name}
 
     def set_settings(self, name: str, settings: QueueSettings) -> None:
+        was_fair = self.settings(name).fair
+        ready = [job for job in self.live(S.READY) if job.queue == name]
         self.queues.setdefault(name, ModelQueue()).change(settings, self.mono_ms)
+        if settings.fair and not was_fair:
+            for job in self.groups.become_tenants(name, ready):
+                self._tail += 1
+                job.place = self._tail
+        elif was_fair and not settings.fair:
+            self.groups.become_serial(name, ready, self.live(S.ACTIVE))
+        self.fairness.change(name, was_fair=was_fair, mono_ms=self.mono_ms)

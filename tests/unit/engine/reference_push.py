@@ -42,6 +42,7 @@ class Refusal(Exception):
 def push(model: ReferenceModel, command: Push, next_id: int) -> Outcomes:
     """An outcome and an id for each job, in order. `next_id` is the first id that is free."""
     name = command.queue
+    _check_serial(model, command)
     command = _written(command)
     again = model.requests.get((name, command.request_id))
     if command.request_id and again and again.expires_ms > model.wall_ms:
@@ -119,6 +120,14 @@ def _written(command: Push) -> Push:
     if command.level is AckLevel.MEMORY and (command.rows.ties or command.rows.parent_indexes):
         return replace(command, level=AckLevel.BUFFERED)
     return command
+
+
+def _check_serial(model: ReferenceModel, command: Push) -> None:
+    """Jobs of a serial group run in the order of their pushes."""
+    rows = zip(command.rows.options, command.rows.ties, strict=False)
+    out_of_order = [own for own, ties in rows if ties.group and (own.priority or own.rules.lifo)]
+    if out_of_order and not model.settings(command.queue).fair:
+        raise Refusal("INVALID_FIELD")
 
 
 def _with_ttl(options: JobOptions, ttl_ms: int | None) -> JobOptions:

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from jobline_server.engine.dependencies import END_OF_STATE, ParentEnd
 from jobline_server.engine.rules import DependencyPolicy
-from jobline_server.engine.values import EndReason, JobState, QueueSettings, SettleOutcome
+from jobline_server.engine.values import EndReason, JobState, Now, QueueSettings, SettleOutcome
+from tests.unit.engine.reference_fair import ModelFairness
 from tests.unit.engine.reference_groups import GroupsOfModel, ModelGroups
-from tests.unit.engine.reference_jobs import Key, ModelJob, ModelProducer, Request, retry_ms
+from tests.unit.engine.reference_jobs import (
+    Consumer,
+    Key,
+    ModelJob,
+    ModelProducer,
+    Request,
+    may_have,
+    retry_ms,
+)
 from tests.unit.engine.reference_limits import ModelLimiters, ModelQueue
 from tests.unit.engine.reference_sticky import ModelSticky
 from tests.unit.engine.reference_unique import Keys
@@ -37,6 +48,14 @@ class ReferenceState(GroupsOfModel):
         self.superseded: list[int] = []
         self.sticky = ModelSticky()
         self.limiters = ModelLimiters(self._passing)
+        self.fairness = ModelFairness(self.settings, self.live, self.groups)
+
+    def begin(self, now: Now, offset: int, committed: int) -> None:
+        """A step begins, at this time and place in the journal."""
+        self.wall_ms, self.mono_ms = now
+        self.offset, self.committed = offset, committed
+        self.fairness.rest()
+        self.fairness.pass_time(now.mono_ms)
 
     # Looking.
 
@@ -56,6 +75,27 @@ class ReferenceState(GroupsOfModel):
             return Out.LEASE_LOST
         return job
 
+    def lane_of(self, job: ModelJob) -> object:
+        tenant = job.group if self.fairness.is_fair(job.queue) else ""
+        return *job.lane(), self.sticky.owner(job), tenant
+
+    def leasable(
+        self, name: str, holder: Consumer, names: frozenset[str] | None
+    ) -> Iterator[ModelJob]:
+        """Yields the jobs that a consumer may have, in order."""
+        held_up: set[object] = set()
+        ready = [job for job in self.live(S.READY) if job.queue == name]
+        ready = [job for job in ready if self.groups.lets_run(job) and may_have(holder, job)]
+        ready = [job for job in ready if self.sticky.may_have(holder, job)]
+        for job in sorted(ready, key=lambda job: (-job.options.priority, job.place)):
+            lane = self.lane_of(job)
+            if (names is not None and job.options.name not in names) or lane in held_up:
+                continue
+            if job.offset <= self.committed:
+                yield job
+            elif job.place > 0:
+                held_up.add(lane)
+
     # Moves.
 
     def ready(self, job: ModelJob, *, again: bool = False) -> None:
@@ -63,12 +103,23 @@ class ReferenceState(GroupsOfModel):
         self._tail += 1
         self._front -= 1
         if not again:
-            job.place = self._front if job.options.rules.lifo else self._tail
+            to_front = job.options.rules.lifo or self.groups.is_dead_head(job)
+            job.place = self._front if to_front else self._tail
+        self.fairness.come(job)
+        self._settle(job)
         job.state = S.READY
         job.offset = 0 if job.volatile else self.offset
         job.holder, job.due = None, (0, 0)
-        if job.group:
+        if job.group and self.fairness.is_fair(job.queue):
+            if self.groups.is_dead_head(job):
+                self.groups.of(job).dead.remove(job.id)
+                self.fairness.reopen(job.queue, job.group)
+        elif job.group:
             self.ready_in_group(job, again=again)
+
+    def _settle(self, job: ModelJob) -> None:
+        if job.state is S.ACTIVE:
+            self.fairness.settle(job, self.wall_ms)
 
     def ready_together(self, jobs: list[ModelJob]) -> None:
         """In this order, at the front as well."""
@@ -78,9 +129,11 @@ class ReferenceState(GroupsOfModel):
             self.ready(job)
 
     def wait_until(self, job: ModelJob, run_at_ms: int, with_id: int) -> None:
+        self._settle(job)
         job.state, job.holder, job.due = S.SCHEDULED, None, (run_at_ms, with_id)
 
     def end(self, job: ModelJob, state: JobState, reason: EndReason = EndReason.NONE) -> None:
+        self._settle(job)
         job.state, job.reason = state, reason
         job.retry_ms = retry_ms(job, self.settings(job.queue), self.wall_ms)
         if job.group:

@@ -25,6 +25,7 @@ from tests.unit.engine import reference_dependencies, reference_push, told_besid
 from tests.unit.engine.compared_jobs import compare_ended, compare_live
 from tests.unit.engine.effects_of import forget_revoked, revoked_in, take_endings
 from tests.unit.engine.histories import START
+from tests.unit.engine.reference_fair import compare_tenants
 from tests.unit.engine.reference_jobs import Consumer, ModelJob
 from tests.unit.engine.reference_model import ReferenceModel
 from tests.unit.engine.world import records_of
@@ -55,11 +56,10 @@ class SideBySide:
 
     def begin(self) -> None:
         """Both see the same time and the same place in the journal."""
-        model = self.model
-        model.wall_ms, model.mono_ms = self.now.wall_ms, self.now.mono_ms
-        model.offset, model.committed = self.shard.next_offset, self.shard.committed
+        self.shard.clocks.advance(self.now)
+        self.model.begin(self.now, self.shard.next_offset, self.shard.committed)
         self._place_freed()
-        for job in model.jobs.values():
+        for job in self.model.jobs.values():
             # What left its lot has all in its options.
             job.beside_bytes *= job.id not in self.shard.jobs
 
@@ -226,6 +226,7 @@ class SideBySide:
             else:
                 compare_ended(self.shard, self.kept[job.id], job)
         self.begin()
+        compare_tenants(self.shard, self.model.fairness, reached)
         live = self.model.live(*LIVE)
         assert self.shard.load.live_jobs == len(live)
         assert self.shard.load.payload_bytes == sum(job.bytes() for job in live)

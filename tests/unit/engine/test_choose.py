@@ -6,7 +6,8 @@ import pytest
 
 from jobline_server.engine.commands import Push
 from jobline_server.engine.decide.admin import decide_cancel
-from jobline_server.engine.decide.choose import Choice, LotRun, choose
+from jobline_server.engine.decide.choice import Choice, LotRun
+from jobline_server.engine.decide.choose import choose
 from jobline_server.engine.decide.push import decide_push
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import DEFAULT_OPTIONS

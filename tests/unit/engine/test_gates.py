@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from jobline_server.engine import limits, ranks
 from jobline_server.engine.allowance import RECHECK_MS
 from jobline_server.engine.apply.bookkeeping import close_gate, open_gate
-from jobline_server.engine.decide.choose import Choice, choose
+from jobline_server.engine.decide.choice import Choice
+from jobline_server.engine.decide.choose import choose
 from jobline_server.engine.decide.timers import next_deadline, open_gates
 from jobline_server.engine.effects import QueueWoken
 from jobline_server.engine.gates import MOMENTS_SPARE, UNTIL_NOTICE, Gates
@@ -20,8 +21,8 @@ from jobline_server.engine.values import JobOptions, JobState, Now
 from tests.unit.engine.queue_jobs import QueueJobs, lanes_looked_at
 from tests.unit.engine.world import MONO_MS, World
 
-A = (0, "a", 0, None)
-B = (0, "b", 0, None)
+A = (0, "a", 0, None, "")
+B = (0, "b", 0, None, "")
 
 
 @pytest.fixture
@@ -122,7 +123,7 @@ def test_timers_do_not_keep_a_queue_for_longer_than_a_minute(world):
 def test_many_gates_open_a_slice_at_a_time(world):
     for number in range(5):
         world.row(name=str(number))
-        close_gate(world.shard, world.queue(), (0, str(number), 0, None), MONO_MS + 1)
+        close_gate(world.shard, world.queue(), (0, str(number), 0, None, ""), MONO_MS + 1)
     timers = world.shard.gates
     assert timers.open_due(MONO_MS + 1, 2) == [world.queue()]
     assert (len(world.queue().gates.closed), timers.first_ms()) == (3, MONO_MS + 1)
@@ -151,11 +152,11 @@ def test_pull_does_not_look_at_closed_lanes(monkeypatch):
     world = World()
     ids = [world.row(name=f"n{number}") for number in range(500)]
     queue = world.queue()
-    assert [*queue.fronts(None, None)] != []
+    assert [*queue.open.fronts(None, None)] != []
     world.shard.clocks.advance(world.now)
     assert len(pulled(world, 3)) == 3
     for number in range(499):
-        close_gate(world.shard, queue, (0, f"n{number}", 0, None), MONO_MS + 1_000)
+        close_gate(world.shard, queue, (0, f"n{number}", 0, None, ""), MONO_MS + 1_000)
     assert pulled(world, 3) == ids[499:]
     looked = lanes_looked_at(monkeypatch)
     assert pulled(world, 3) == ids[499:]
@@ -190,7 +191,7 @@ class Model(QueueJobs):
             self.hand_out(job)
 
     def key(self, draw: int) -> LaneKey:
-        return draw // self.NAMES % 2, f"n{draw % self.NAMES}", 0, None
+        return draw // self.NAMES % 2, f"n{draw % self.NAMES}", 0, None, ""
 
     def close(self, draw: int) -> None:
         key = self.key(draw)

@@ -49,7 +49,7 @@ class Lanes(QueueJobs):
         self.committed = self.number
 
     def next(self) -> list[LaneItem]:
-        (fronts,) = self.queue.fronts(None, None) if self.ready else ([],)
+        (fronts,) = self.queue.open.fronts(None, None) if self.ready else ([],)
         return [job for front in fronts for job in front.durable(self.committed)]
 
     def merged(self) -> list[LaneItem]:
@@ -93,7 +93,7 @@ def a_queue(names: int) -> Queue:
 def test_hand_out_looks_at_the_lanes_it_takes_from(monkeypatch):
     """With 20,000 names each took 30 ms."""
     queue = a_queue(1_000)
-    ((heads,),) = queue.fronts(None, None)
+    ((heads,),) = queue.open.fronts(None, None)
     assert isinstance(heads, LaneHeads)
     looked = lanes_looked_at(monkeypatch)
     items = heads.durable(0)
@@ -104,13 +104,13 @@ def test_hand_out_looks_at_the_lanes_it_takes_from(monkeypatch):
 def test_heads_of_lanes_that_come_and_go_do_not_pile_up():
     """Also where only those ask who handle some names."""
     queue = a_queue(100)
-    ((heads,),) = queue.fronts(None, None)
+    ((heads,),) = queue.open.fronts(None, None)
     for number in range(1_000, 4_000):
         job = Job(number, queue, JobOptions(name="new"), b"", 0)
         queue.put(job, 1)
         job.state = JobState.CANCELLED
         queue.leave(job, 1)
-    ((after,),) = queue.fronts(None, None)
+    ((after,),) = queue.open.fronts(None, None)
     assert after is not heads
     assert isinstance(after, LaneHeads)
     assert len(after) <= 2 * 100 + ranks.HEADS_SPARE
@@ -118,14 +118,14 @@ def test_heads_of_lanes_that_come_and_go_do_not_pile_up():
 
 def test_few_lanes_are_merged_as_they_are():
     queue = a_queue(ranks.LANES_MERGED_MAX)
-    (lanes,) = queue.fronts(None, None)
+    (lanes,) = queue.open.fronts(None, None)
     assert [type(lane) for lane in lanes] == [Lane] * ranks.LANES_MERGED_MAX
 
 
 def test_heads_of_lanes_that_are_all_gone_give_nothing():
     """What is left in the heap is thrown away."""
     queue = a_queue(100)
-    ((heads,),) = queue.fronts(None, None)
+    ((heads,),) = queue.open.fronts(None, None)
     assert isinstance(heads, LaneHeads)
     for lane in queue.lanes():
         lane.ready = 0
@@ -137,13 +137,19 @@ def test_heads_of_lanes_that_are_all_gone_give_nothing():
 def test_lanes_up_to_an_item_are_found_without_a_look_at_each(is_taken_from):
     """Whether or not anybody took from the lanes before."""
     queue = a_queue(100)
-    ((heads,),) = queue.fronts(None, None)
+    ((heads,),) = queue.open.fronts(None, None)
     assert isinstance(heads, LaneHeads)
     if is_taken_from:
         assert len(list(islice(heads.durable(0), 3))) == 3
     last = Job(5, queue, JobOptions(name="n5"), b"", 0)
     last.order = 5
-    assert {lane.name for lane in queue.lanes_up_to(last, None)} == {"n1", "n2", "n3", "n4", "n5"}
+    assert {lane.name for lane in queue.open.lanes_up_to(last, None)} == {
+        "n1",
+        "n2",
+        "n3",
+        "n4",
+        "n5",
+    }
 
 
 def a_lane(name: str, *orders: int) -> Lane:

@@ -71,5 +71,5 @@ def test_closed_lane_that_nobody_opens_is_noticed(world, limited_lot):
 
 def test_gate_that_opens_by_itself_needs_no_line(world):
     world.plain(b"x")
-    close_gate(world.shard, world.queue(), (0, "", 0, None), 9_000_000)
+    close_gate(world.shard, world.queue(), (0, "", 0, None, ""), 9_000_000)
     assert closed_lanes_are_in_line(world.shard) == ""

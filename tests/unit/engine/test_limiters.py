@@ -40,7 +40,7 @@ def test_lane_that_is_closed_costs_nothing_until_a_job_ends(world):
     [held] = leases(world, "a", 1)
     assert (leases(world, "a"), leases(world, "b")) == ([], [])
     assert world.shard.limiters.first_ms() is None
-    assert [*world.queue("b").ranks(None)] == []
+    assert [*world.queue("b").open.ranks(None)] == []
     world.ack([held])
     assert world.shard.limiters.first_ms() is not None
     assert world.shard.limiters.open_due(world.now, 100) == [world.queue("a")], (

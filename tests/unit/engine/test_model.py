@@ -235,6 +235,7 @@ RARE = {
     "CANCELLED: REPLACED",
     "restart with leases",
     "run partly settled",
+    "several tenants",
     "run with ends of its own",
 }
 

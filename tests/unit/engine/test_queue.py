@@ -19,7 +19,7 @@ def job(queue: Queue, job_id: int, priority: int = 0, name: str = "") -> Job:
 
 def shape(queue: Queue, names: frozenset[str] | None = None) -> list[list[tuple[int, str]]]:
     """Priorities and names as they would be served."""
-    return [[(lane.priority, lane.name) for lane in lanes] for lanes in queue.ranks(names)]
+    return [[(lane.priority, lane.name) for lane in lanes] for lanes in queue.open.ranks(names)]
 
 
 def test_lanes_are_served_by_priority_highest_first():
@@ -83,7 +83,7 @@ def test_jobs_that_come_back_stand_where_they_stood_each_in_its_lane():
     for order, one in enumerate(jobs, start=-9):
         one.order = order
     queue.put_back(jobs[::-1])
-    first, second = queue.find_lane((5, "", 0, None)), queue.find_lane((0, "", 0, None))
+    first, second = queue.find_lane((5, "", 0, None, "")), queue.find_lane((0, "", 0, None, ""))
     assert first is not None
     assert second is not None
     assert list(first.items) == [jobs[1]]

@@ -158,7 +158,7 @@ def test_ten_thousand_versions_are_no_scan(world):
     for number in range(200):
         world.row(rules=JobRules(min_worker_version=f"1.{number}"))
     queue = world.queue()
-    (old,), (new,) = queue.fronts(None, None, "1.20"), queue.fronts(None, None, "2")
+    (old,), (new,) = queue.open.fronts(None, None, "1.20"), queue.open.fronts(None, None, "2")
     assert isinstance(old[0], LaneHeads)
     assert old[0] is not new[0]
     holder = world.shard.clocks.holder_of("old", "w", "1.20")

@@ -292,5 +292,5 @@ def test_pull_of_another_worker_examines_none_of_what_is_reserved(world, count):
     taken = [(job.id, job.delivery) for job in world.lease(holder=holder, most=1_000).jobs]
     world.ack(taken)
     pushed(world, *groups)
-    assert list(world.queue().fronts(None, None)) == []
+    assert list(world.queue().open.fronts(None, None)) == []
     assert len(world.ids(1_000, holder=holder)) == count

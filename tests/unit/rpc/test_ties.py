@@ -135,22 +135,8 @@ def test_a_column_without_groups_is_none(reader: PushReader) -> None:
     assert len(command.payloads) == 2
 
 
-@pytest.mark.parametrize(
-    ("fields", "field"),
-    [
-        ({"options": {"group": "g", "priority": 1}, "payloads": [b""]}, "options.priority"),
-        ({"options": {"priority": 1}, "payloads": [b""], "groups": ["g"]}, "options.priority"),
-        (
-            {"jobs": [{"text": "a"}, {"options": {"group": "g", "priority": -1}}]},
-            "jobs[1].options.priority",
-        ),
-    ],
-)
-def test_a_job_of_a_group_has_no_priority(
-    reader: PushReader, fields: dict[str, Any], field: str
-) -> None:
-    """Its group runs in the order of the pushes."""
-    with pytest.raises(Refused, match="not together with group") as refused:
-        reader.command(request(**fields))
+def test_rows_that_were_sent_as_jobs_are_counted(reader: PushReader) -> None:
+    """A refusal names the field in which a job was sent."""
+    command = reader.command(request(jobs=[{"text": "a"}], payloads=[b"b"], groups=["g"]))
 
-    assert refused.value.field == field
+    assert (len(command.rows), command.listed) == (2, 1)

@@ -194,7 +194,7 @@ async def test_gate_that_opens_before_the_next_look_hastens_it(runtime: Runtime)
     core.timers.clear()
     core.after_decision(core.slots[0])
     assert not core.timers.is_set()
-    close_gate(shard, shard.queues["mail"], (0, "", 0, None), core.now().mono_ms + 5)
+    close_gate(shard, shard.queues["mail"], (0, "", 0, None, ""), core.now().mono_ms + 5)
     core.after_decision(core.slots[0])
     assert core.timers.is_set()
     await step

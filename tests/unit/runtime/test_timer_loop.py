@@ -11,7 +11,7 @@ from jobline_server.runtime.runtime import Runtime
 from tests.unit.runtime.calls.test_pulls import pushed
 from tests.unit.runtime.commits.test_commits import a_moment
 
-KEY = (0, "", 0, None)
+KEY = (0, "", 0, None, "")
 
 
 def closed(runtime: Runtime, ms: int) -> None:

@@ -9,6 +9,7 @@ from jobline.cli import options as option
 from jobline.cli import settings as words_of
 from jobline.cli.as_json import plain
 from jobline.cli.command import QUEUES, Cli, command
+from jobline.cli.durations import show_span
 from jobline.cli.output import Column, pairs
 
 
@@ -64,6 +65,10 @@ def _dead_heads(group: Group) -> str:
     return ", ".join(map(str, group.dead_heads))
 
 
+def _worker_time(group: Group) -> str:
+    return "" if group.worker_time is None else show_span(group.worker_time.total_seconds())
+
+
 def _settings(group: Group) -> str:
     return "  ".join(f"{key}={value}" for key, value in words_of.group_rows(group.settings))
 
@@ -73,6 +78,7 @@ _COLUMNS: list[Column[Group]] = [
     Column("ready", lambda group: f"{group.ready:,}", right=True),
     Column("active", lambda group: f"{group.active:,}", right=True),
     Column("scheduled", lambda group: f"{group.scheduled:,}", right=True),
+    Column("worker time", _worker_time, right=True),
     Column("paused", _paused),
     Column("held by", _dead_heads),
     Column("settings", _settings),
@@ -87,6 +93,8 @@ def _show(cli: Cli, group: Group) -> None:
         ("ready", f"{group.ready:,}"),
         ("active", f"{group.active:,}"),
         ("scheduled", f"{group.scheduled:,}"),
+        ("weight", "" if group.weight is None else f"{group.weight:,}"),
+        ("worker time", _worker_time(group)),
         ("held by dead", _dead_heads(group)),
         ("settings", _settings(group) or "those of the queue"),
     ]

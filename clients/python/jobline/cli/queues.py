@@ -15,7 +15,7 @@ from jobline.cli import options as option
 from jobline.cli import settings as words_of
 from jobline.cli.as_json import plain
 from jobline.cli.command import QUEUES, Cli, command
-from jobline.cli.durations import show_ago, show_moment
+from jobline.cli.durations import show_ago, show_moment, show_span
 from jobline.cli.exit_codes import UsageError
 from jobline.cli.output import Column, counted, pairs
 from jobline.errors import QueueNotFound
@@ -195,6 +195,7 @@ def _full(queue: Queue, now: datetime) -> RenderableType:
         ("paused", paused if queue.paused else ""),
         ("limited", _limited(queue)),
         ("tokens", "" if queue.tokens is None else f"{queue.tokens:,}"),
+        ("worker time", _worker_time(queue)),
         ("created", show_moment(queue.created_at)),
         ("oldest ready", show_ago(queue.oldest_ready_at, now)),
         (
@@ -204,6 +205,10 @@ def _full(queue: Queue, now: datetime) -> RenderableType:
     ]
     own = words_of.rows(queue.settings) or [("settings", "the defaults")]
     return Group(pairs([*head, *counts, ("by priority", priorities)]), "", pairs(own))
+
+
+def _worker_time(queue: Queue) -> str:
+    return "" if queue.worker_time is None else show_span(queue.worker_time.total_seconds())
 
 
 def _limited(queue: Queue) -> str:

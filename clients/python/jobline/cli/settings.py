@@ -114,6 +114,8 @@ SETTINGS: dict[str, tuple[Callable[[str], Any], str]] = {
         "fail, cancel, ignore or wait: if a job that another depends on does not complete",
     ),
     "block_timeout": (parse_span, "how long a job may wait for others"),
+    "group.weight": (_whole, "in a fair queue, the share of workers that a group gets"),
+    "fair": (_boolean, "groups are tenants, served by weight and by worker time"),
     "non_retryable_error_types": (_names, "these errors go straight to the dead letters: A,B"),
     "check_payloads": (_boolean, "refuse payloads that fit no announced schema"),
     "dead_letters.expire_after": (parse_span, "how long dead jobs stay"),
@@ -195,6 +197,7 @@ def rows(settings: QueueSettings) -> list[tuple[str, str]]:
 _DEFAULTS: dict[str, Any] = {
     "non_retryable_error_types": (),
     "check_payloads": False,
+    "fair": False,
     "dead_letters.keep_forever": False,
     "dead_letters.auto_retry": False,
 }

@@ -79,6 +79,8 @@ class _ObstacleKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Obstacle
     """It is reserved for the worker that had the last job of its group, for at most 5 s."""
     OBSTACLE_KIND_DEPENDENCIES: _ObstacleKind.ValueType  # 26
     """It waits for jobs that it depends on; `count` is how many have not completed."""
+    OBSTACLE_KIND_OTHER_TENANTS: _ObstacleKind.ValueType  # 38
+    """Its queue is `fair`, and `count` other groups have used less worker time for their weight."""
 
 class ObstacleKind(_ObstacleKind, metaclass=_ObstacleKindEnumTypeWrapper):
     """What keeps a job."""
@@ -133,6 +135,8 @@ OBSTACLE_KIND_STICKY: ObstacleKind.ValueType  # 37
 """It is reserved for the worker that had the last job of its group, for at most 5 s."""
 OBSTACLE_KIND_DEPENDENCIES: ObstacleKind.ValueType  # 26
 """It waits for jobs that it depends on; `count` is how many have not completed."""
+OBSTACLE_KIND_OTHER_TENANTS: ObstacleKind.ValueType  # 38
+"""Its queue is `fair`, and `count` other groups have used less worker time for their weight."""
 Global___ObstacleKind: _TypeAlias = ObstacleKind  # noqa: Y015
 
 @_typing.final

@@ -666,7 +666,8 @@ class JobOptions(_message.Message):
     """
     group: _builtins.str
     """Optional. The entity whose jobs run one at a time, in the order of their pushes; ≤ 256 characters. A
-    retry keeps its place and holds the group. Not together with `priority` or `lifo`. Unset: no group.
+    retry keeps its place and holds the group. Not together with `priority` or `lifo`. In a `fair` queue it is
+    a tenant instead, with neither of these rules. Unset: no group.
     """
     cost: _builtins.int
     """Optional. Tokens that a hand-out takes of the rate of its queue and of each of its limiters,

@@ -126,33 +126,45 @@ class GroupSettings(_message.Message):
     CONCURRENCY_FIELD_NUMBER: _builtins.int
     MAX_WAITING_FIELD_NUMBER: _builtins.int
     ON_DEAD_HEAD_FIELD_NUMBER: _builtins.int
+    WEIGHT_FIELD_NUMBER: _builtins.int
     concurrency: _builtins.int
     """Optional. How many jobs of a group may run at a time, 1 … 1,000. Lowering it stops no job that runs.
-    Unset: 1, strictly one after the other.
+    Unset: 1, strictly one after the other; in a `fair` queue no limit.
     """
     max_waiting: _builtins.int
-    """Optional. How many jobs of a group may wait, 1 … 100,000. Unset: 100,000."""
+    """Optional. How many jobs of a group may wait, 1 … 100,000. Unset: 100,000; in a `fair` queue no limit of
+    its own.
+    """
     on_dead_head: _job_pb2.OnDeadHead.ValueType
     """Optional. What a group does when a job that ran is dead. Unset: CONTINUE."""
+    weight: _builtins.int
+    """Optional. In a `fair` queue: the share of the workers' time that a group gets while others have jobs
+    too, 1 … 1,000; twice the weight is twice the time. Unset: 1, as jobs without a group have it.
+    """
     def __init__(
         self,
         *,
         concurrency: _builtins.int | None = ...,
         max_waiting: _builtins.int | None = ...,
         on_dead_head: _job_pb2.OnDeadHead.ValueType = ...,
+        weight: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_concurrency", b"_concurrency", "_max_waiting", b"_max_waiting", "concurrency", b"concurrency", "max_waiting", b"max_waiting"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_concurrency", b"_concurrency", "_max_waiting", b"_max_waiting", "_weight", b"_weight", "concurrency", b"concurrency", "max_waiting", b"max_waiting", "weight", b"weight"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_concurrency", b"_concurrency", "_max_waiting", b"_max_waiting", "concurrency", b"concurrency", "max_waiting", b"max_waiting", "on_dead_head", b"on_dead_head"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_concurrency", b"_concurrency", "_max_waiting", b"_max_waiting", "_weight", b"_weight", "concurrency", b"concurrency", "max_waiting", b"max_waiting", "on_dead_head", b"on_dead_head", "weight", b"weight"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__concurrency: _TypeAlias = _typing.Literal["concurrency"]  # noqa: Y015
     _WhichOneofArgType__concurrency: _TypeAlias = _typing.Literal["_concurrency", b"_concurrency"]  # noqa: Y015
     _WhichOneofReturnType__max_waiting: _TypeAlias = _typing.Literal["max_waiting"]  # noqa: Y015
     _WhichOneofArgType__max_waiting: _TypeAlias = _typing.Literal["_max_waiting", b"_max_waiting"]  # noqa: Y015
+    _WhichOneofReturnType__weight: _TypeAlias = _typing.Literal["weight"]  # noqa: Y015
+    _WhichOneofArgType__weight: _TypeAlias = _typing.Literal["_weight", b"_weight"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__concurrency) -> _WhichOneofReturnType__concurrency | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__max_waiting) -> _WhichOneofReturnType__max_waiting | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__weight) -> _WhichOneofReturnType__weight | None: ...
 
 Global___GroupSettings: _TypeAlias = GroupSettings  # noqa: Y015
 
@@ -186,6 +198,7 @@ class QueueSettings(_message.Message):
     UNIQUE_MAX_WAIT_FIELD_NUMBER: _builtins.int
     ON_DEPENDENCY_FAILURE_FIELD_NUMBER: _builtins.int
     BLOCK_TIMEOUT_FIELD_NUMBER: _builtins.int
+    FAIR_FIELD_NUMBER: _builtins.int
     max_attempts: _builtins.int
     """Optional. Attempts before a job is dead, 1 … 1,000; 0 means unlimited. Unset: 3; 1 for a job with
     `delivery` ONCE.
@@ -217,6 +230,13 @@ class QueueSettings(_message.Message):
     """Optional. What a push does while another job holds its unique key. Unset: KEEP."""
     on_dependency_failure: _job_pb2.DependencyPolicy.ValueType
     """Optional. What happens to a job if one that it depends on does not complete. Unset: FAIL."""
+    fair: _builtins.bool
+    """Optional. A group is a tenant: its jobs run as many at a time as workers take, unless its `concurrency` says
+    otherwise, and may have priorities and be `lifo`. Tenants are served by their `weight` and by how long
+    their jobs held workers, so that one with a million slow jobs does not delay another's ten; jobs without a
+    group are one tenant. FAILED_PRECONDITION, WRONG_STATE: groups have more than 2,000 live jobs, and only
+    fewer are switched. Unset: groups run in order, and nobody is served before others but by priority.
+    """
     @_builtins.property
     def lease(self) -> _duration_pb2.Duration:
         """Optional. How long a worker may stay silent, 1 s … 12 h. Unset: 30 s."""
@@ -308,10 +328,11 @@ class QueueSettings(_message.Message):
         unique_max_wait: _duration_pb2.Duration | None = ...,
         on_dependency_failure: _job_pb2.DependencyPolicy.ValueType = ...,
         block_timeout: _duration_pb2.Duration | None = ...,
+        fair: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_concurrency", b"_concurrency", "_expired_to_dead", b"_expired_to_dead", "_max_attempts", b"_max_attempts", "_max_stalls", b"_max_stalls", "_max_waiting", b"_max_waiting", "_max_waiting_bytes", b"_max_waiting_bytes", "backoff", b"backoff", "block_timeout", b"block_timeout", "concurrency", b"concurrency", "dead_letters", b"dead_letters", "disconnect_grace", b"disconnect_grace", "expired_to_dead", b"expired_to_dead", "group", b"group", "lease", b"lease", "max_attempts", b"max_attempts", "max_stalls", b"max_stalls", "max_waiting", b"max_waiting", "max_waiting_bytes", b"max_waiting_bytes", "rate", b"rate", "retention", b"retention", "timeout", b"timeout", "ttl", b"ttl", "unique_max_wait", b"unique_max_wait", "unique_ttl", b"unique_ttl"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_concurrency", b"_concurrency", "_expired_to_dead", b"_expired_to_dead", "_max_attempts", b"_max_attempts", "_max_stalls", b"_max_stalls", "_max_waiting", b"_max_waiting", "_max_waiting_bytes", b"_max_waiting_bytes", "backoff", b"backoff", "block_timeout", b"block_timeout", "check_payloads", b"check_payloads", "concurrency", b"concurrency", "dead_letters", b"dead_letters", "delivery", b"delivery", "disconnect_grace", b"disconnect_grace", "expired_to_dead", b"expired_to_dead", "group", b"group", "lease", b"lease", "max_attempts", b"max_attempts", "max_stalls", b"max_stalls", "max_waiting", b"max_waiting", "max_waiting_bytes", b"max_waiting_bytes", "min_ack_level", b"min_ack_level", "non_retryable_error_types", b"non_retryable_error_types", "on_dependency_failure", b"on_dependency_failure", "rate", b"rate", "retention", b"retention", "timeout", b"timeout", "ttl", b"ttl", "unique_max_wait", b"unique_max_wait", "unique_mode", b"unique_mode", "unique_ttl", b"unique_ttl"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_concurrency", b"_concurrency", "_expired_to_dead", b"_expired_to_dead", "_max_attempts", b"_max_attempts", "_max_stalls", b"_max_stalls", "_max_waiting", b"_max_waiting", "_max_waiting_bytes", b"_max_waiting_bytes", "backoff", b"backoff", "block_timeout", b"block_timeout", "check_payloads", b"check_payloads", "concurrency", b"concurrency", "dead_letters", b"dead_letters", "delivery", b"delivery", "disconnect_grace", b"disconnect_grace", "expired_to_dead", b"expired_to_dead", "fair", b"fair", "group", b"group", "lease", b"lease", "max_attempts", b"max_attempts", "max_stalls", b"max_stalls", "max_waiting", b"max_waiting", "max_waiting_bytes", b"max_waiting_bytes", "min_ack_level", b"min_ack_level", "non_retryable_error_types", b"non_retryable_error_types", "on_dependency_failure", b"on_dependency_failure", "rate", b"rate", "retention", b"retention", "timeout", b"timeout", "ttl", b"ttl", "unique_max_wait", b"unique_max_wait", "unique_mode", b"unique_mode", "unique_ttl", b"unique_ttl"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__concurrency: _TypeAlias = _typing.Literal["concurrency"]  # noqa: Y015
     _WhichOneofArgType__concurrency: _TypeAlias = _typing.Literal["_concurrency", b"_concurrency"]  # noqa: Y015
@@ -358,6 +379,8 @@ class Group(_message.Message):
     PAUSED_BY_FIELD_NUMBER: _builtins.int
     PAUSE_REASON_FIELD_NUMBER: _builtins.int
     DEAD_HEADS_FIELD_NUMBER: _builtins.int
+    WORKER_TIME_FIELD_NUMBER: _builtins.int
+    WEIGHT_FIELD_NUMBER: _builtins.int
     queue: _builtins.str
     """Output only. Its queue."""
     group: _builtins.str
@@ -374,6 +397,8 @@ class Group(_message.Message):
     """Output only. Who paused it."""
     pause_reason: _builtins.str
     """Output only. Why it is paused."""
+    weight: _builtins.int
+    """Output only. In a `fair` queue: its weight, of its own or of the queue."""
     @_builtins.property
     def settings(self) -> Global___GroupSettings:
         """Output only. Its own settings, without those of the queue."""
@@ -381,6 +406,12 @@ class Group(_message.Message):
     @_builtins.property
     def dead_heads(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Output only. Dead jobs that hold it until they are retried or deleted."""
+
+    @_builtins.property
+    def worker_time(self) -> _duration_pb2.Duration:
+        """Output only. In a `fair` queue: how long workers have held its jobs, in all, and 1 ms for each hand-out;
+        since the server started, or since it had no jobs and was not ahead of others.
+        """
 
     def __init__(
         self,
@@ -395,12 +426,16 @@ class Group(_message.Message):
         paused_by: _builtins.str = ...,
         pause_reason: _builtins.str = ...,
         dead_heads: _abc.Iterable[_builtins.int] | None = ...,
+        worker_time: _duration_pb2.Duration | None = ...,
+        weight: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["settings", b"settings"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_weight", b"_weight", "settings", b"settings", "weight", b"weight", "worker_time", b"worker_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["active", b"active", "dead_heads", b"dead_heads", "group", b"group", "pause_reason", b"pause_reason", "paused", b"paused", "paused_by", b"paused_by", "queue", b"queue", "ready", b"ready", "scheduled", b"scheduled", "settings", b"settings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_weight", b"_weight", "active", b"active", "dead_heads", b"dead_heads", "group", b"group", "pause_reason", b"pause_reason", "paused", b"paused", "paused_by", b"paused_by", "queue", b"queue", "ready", b"ready", "scheduled", b"scheduled", "settings", b"settings", "weight", b"weight", "worker_time", b"worker_time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__weight: _TypeAlias = _typing.Literal["weight"]  # noqa: Y015
+    _WhichOneofArgType__weight: _TypeAlias = _typing.Literal["_weight", b"_weight"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__weight) -> _WhichOneofReturnType__weight | None: ...
 
 Global___Group: _TypeAlias = Group  # noqa: Y015
 
@@ -515,6 +550,7 @@ class Queue(_message.Message):
     TOKENS_FIELD_NUMBER: _builtins.int
     LIMITED_UNTIL_FIELD_NUMBER: _builtins.int
     LIMITED_BY_FIELD_NUMBER: _builtins.int
+    WORKER_TIME_FIELD_NUMBER: _builtins.int
     LIMITED_REASON_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Output only. Its name."""
@@ -558,6 +594,12 @@ class Queue(_message.Message):
     def limited_until(self) -> _timestamp_pb2.Timestamp:
         """Output only. Until when nothing is handed out, said by LimitQueue or a worker; unset: no such limit."""
 
+    @_builtins.property
+    def worker_time(self) -> _duration_pb2.Duration:
+        """Output only. If it is `fair`: how long workers have held its jobs, in all, and 1 ms for each hand-out, since
+        the server started or it became fair.
+        """
+
     def __init__(
         self,
         *,
@@ -576,11 +618,12 @@ class Queue(_message.Message):
         tokens: _builtins.int | None = ...,
         limited_until: _timestamp_pb2.Timestamp | None = ...,
         limited_by: _builtins.str = ...,
+        worker_time: _duration_pb2.Duration | None = ...,
         limited_reason: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_tokens", b"_tokens", "counts", b"counts", "created_at", b"created_at", "limited_until", b"limited_until", "oldest_ready_at", b"oldest_ready_at", "settings", b"settings", "tokens", b"tokens"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_tokens", b"_tokens", "counts", b"counts", "created_at", b"created_at", "limited_until", b"limited_until", "oldest_ready_at", b"oldest_ready_at", "settings", b"settings", "tokens", b"tokens", "worker_time", b"worker_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_tokens", b"_tokens", "completed_total", b"completed_total", "counts", b"counts", "created_at", b"created_at", "failed_total", b"failed_total", "limited_by", b"limited_by", "limited_reason", b"limited_reason", "limited_until", b"limited_until", "name", b"name", "oldest_ready_at", b"oldest_ready_at", "pause_reason", b"pause_reason", "paused", b"paused", "paused_by", b"paused_by", "pushed_total", b"pushed_total", "settings", b"settings", "shard", b"shard", "tokens", b"tokens"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_tokens", b"_tokens", "completed_total", b"completed_total", "counts", b"counts", "created_at", b"created_at", "failed_total", b"failed_total", "limited_by", b"limited_by", "limited_reason", b"limited_reason", "limited_until", b"limited_until", "name", b"name", "oldest_ready_at", b"oldest_ready_at", "pause_reason", b"pause_reason", "paused", b"paused", "paused_by", b"paused_by", "pushed_total", b"pushed_total", "settings", b"settings", "shard", b"shard", "tokens", b"tokens", "worker_time", b"worker_time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__tokens: _TypeAlias = _typing.Literal["tokens"]  # noqa: Y015
     _WhichOneofArgType__tokens: _TypeAlias = _typing.Literal["_tokens", b"_tokens"]  # noqa: Y015

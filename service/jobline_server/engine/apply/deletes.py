@@ -65,7 +65,7 @@ def _delete_active(shard: ShardState, fact: JobsDeleted) -> None:
     _drop_singles(shard, jobs)
     for lease, starts, counts in by_lease(shard, runs):
         total, payload_bytes = settle_members(lease, starts, counts)
-        count_run_ended(shard, lease.lot, total)
+        count_run_ended(shard, lease, total)
         drop_members(shard, lease.lot, total, payload_bytes)
         for first_id, count in zip(starts, counts, strict=True):
             for job_id in range(first_id, first_id + count):

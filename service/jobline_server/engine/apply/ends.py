@@ -121,7 +121,7 @@ def _complete_members(
         ended = RunsEnded(lot, state, starts, counts, at_ms, delivery, worker, kept)
         ended.leased_ms = lease.leased_ms
         shard.effects.append(ended)
-    count_run_ended(shard, lot, total)
+    count_run_ended(shard, lease, total)
     queue.completed_total += total
     _count_ended(queue, state, total, kept=kept)
     drop_members(shard, lot, total, payload_bytes)

@@ -39,10 +39,10 @@ def apply_group_paused(shard: ShardState, fact: GroupPaused, _offset: int) -> No
     ready = [job for job in group.admitted if job.state is _READY]
     for job in reversed(ready):
         group.dismiss(job)
-        groups.wait(queue, group, _taken_off_lane(shard, queue, job.id), first=True)
+        groups.wait(queue, group, taken_off_lane(shard, queue, job.id), first=True)
 
 
-def _taken_off_lane(shard: ShardState, queue: Queue, job_id: int) -> Job:
+def taken_off_lane(shard: ShardState, queue: Queue, job_id: int) -> Job:
     """Takes a READY job out of its lane, and returns it. A lane is not searched: it keeps the
     former object, which it skips, and a copy is the job from now on.
     """

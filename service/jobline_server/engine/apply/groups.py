@@ -88,7 +88,7 @@ def put_each(shard: ShardState, queue: Queue, jobs: Sequence[Job], offset: int) 
 
 def put_back(queue: Queue, jobs: Sequence[Job]) -> None:
     """Returns jobs of a queue that were leased, and are READY, to their old places."""
-    if not queue.groups:
+    if not queue.groups or queue.fair is not None:
         queue.put_back(jobs)
         return
     plain = [job for job in jobs if not job.ties.group]
@@ -128,7 +128,13 @@ def count_held(queue: Queue, job: Member, jobs: int) -> None:
 
 
 def admit_next(shard: ShardState, queue: Queue, group: Group) -> None:
-    """Admits the next jobs of a group while it has room."""
+    """Admits the next jobs of a group while it has room; a tenant of a fair queue is served again
+    if it may.
+    """
+    if queue.fair is not None:
+        queue.fair.reopen(group.name)
+        shard.wake(queue)
+        return
     defaults = queue.settings.group
     while group.has_room(defaults) and (job := group.take_first()) is not None:
         count_held(queue, job, -1)
@@ -151,6 +157,8 @@ def leave_waiting(queue: Queue, jobs: Sequence[Job]) -> list[Job]:
     """Counts READY jobs that end or are delayed out of their groups, if they are not admitted;
     returns the others, which are in lanes. The caller changes their state.
     """
+    if queue.fair is not None:
+        return list(jobs)
     in_lanes: list[Job] = []
     for job in jobs:
         group = queue.groups.find(job.ties.group) if job.ties.group else None
@@ -166,6 +174,11 @@ def is_admitted(job: Job) -> bool:
     """Returns whether the group of a job has admitted it."""
     group = job.queue.groups.find(job.ties.group) if job.ties.group else None
     return group is not None and group.has_admitted(job)
+
+
+def waits_in_line(job: Job) -> bool:
+    """Returns whether a READY job is in no lane, as its group has not admitted it."""
+    return bool(job.ties.group) and job.queue.fair is None and not is_admitted(job)
 
 
 def leave(shard: ShardState, queue: Queue, jobs: Sequence[Job]) -> None:

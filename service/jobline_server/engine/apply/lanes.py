@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jobline_server.engine.apply import groups
+from jobline_server.engine.apply.fair_lanes import put_fairly
 from jobline_server.engine.job import Job
 from jobline_server.engine.lane import SMALL_BYTES, Lane
 from jobline_server.engine.lot import Lot
@@ -14,8 +15,12 @@ from jobline_server.engine.state import ShardState
 
 def put_at_tail(shard: ShardState, queue: Queue, jobs: list[Job], offset: int) -> None:
     """Appends jobs of one queue, which the caller has made READY, to their lanes in this order;
-    `lifo` jobs go to the front, those of groups to their lanes only when it is their turn.
+    `lifo` jobs go to the front, those of groups to their lanes only when it is their turn, or to
+    those of their tenant.
     """
+    if queue.fair is not None:
+        put_fairly(shard, queue, jobs, offset)
+        return
     if queue.groups and any(job.ties.group for job in jobs):
         in_front: list[Job] = []
         rest: list[Job] = []

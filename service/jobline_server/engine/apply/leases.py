@@ -21,6 +21,7 @@ from jobline_server.engine.apply.limiters import count_ended, take_permits
 from jobline_server.engine.apply.pushes import make_ready
 from jobline_server.engine.apply.sticky import note_sticky
 from jobline_server.engine.apply.table import ApplyTable
+from jobline_server.engine.apply.worker_time import count_started
 from jobline_server.engine.entries import (
     CancelRequested,
     JobFailed,
@@ -113,6 +114,8 @@ def _lease_run(shard: ShardState, fact: JobsLeased, holder: Holder, at: int) -> 
     if lot.cursor >= len(lot.payloads):
         items.popleft()
     turn_back(turned)
+    if queue.fair is not None:
+        queue.fair.hand_out("", (), members=count)
     lane.ready -= count
     queue.count_lane(lane, -count)
     count_active(shard, queue, count)
@@ -134,7 +137,7 @@ def _lease_jobs(
     has_rules = False
     sizes = [len(job.payload) for job in jobs]
     # Jobs with the same options may be in different lanes.
-    has_large = are_apart = max(sizes) > SMALL_BYTES
+    has_large = are_apart = max(sizes) > SMALL_BYTES or queue.fair is not None
     for job, delivery in zip(jobs, fact.deliveries[at:], strict=False):
         if job.options is not options or are_apart:
             options = job.options
@@ -161,8 +164,8 @@ def _lease_jobs(
         job.holder = holder
         leases[job.id] = job
     turn_back(turned)
+    count_started(shard, queue, jobs)
     queue.count_ready(before)
-    count_active(shard, queue, len(jobs))
     holder.in_flight.jobs += len(jobs)
     holder.in_flight.payload_bytes += sum(sizes)
     if has_rules or queue.settings.timeout_ms or shard.sticky.last:
@@ -242,8 +245,8 @@ def _return_jobs(
         ready.append(job)
     if ready:
         queue = ready[0].queue
-        count_ended(shard, queue, ready)
         groups.put_back(queue, ready)
+        count_ended(shard, queue, ready)
         shard.wake(queue)
     return jobs
 
@@ -253,7 +256,6 @@ def _return_job(shard: ShardState, job: Job, state: JobState, run_at_ms: int, of
     unlease(job)
     expect_expiry(shard, job)
     queue = job.queue
-    count_ended(shard, queue, [job])
     job.state = state
     if state is _SCHEDULED:
         job.run_at_ms = run_at_ms
@@ -262,6 +264,7 @@ def _return_job(shard: ShardState, job: Job, state: JobState, run_at_ms: int, of
         mark_job(shard, job)
     else:
         make_ready(shard, job, offset)
+    count_ended(shard, queue, [job])
 
 
 def apply_job_reported(shard: ShardState, fact: JobReported, _offset: int) -> None:

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Sequence
 
 from jobline_server.engine.apply.bookkeeping import count_active
 from jobline_server.engine.apply.table import ApplyTable
+from jobline_server.engine.apply.worker_time import settle_jobs, settle_run
 from jobline_server.engine.job import Job
 from jobline_server.engine.limiter_entries import LimiterChanged, LimiterDeleted
-from jobline_server.engine.lot import Lot
+from jobline_server.engine.lot import Lot, RunLease
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.state import ShardState
 
@@ -51,12 +52,17 @@ def count_ended(shard: ShardState, queue: Queue, jobs: Sequence[Job]) -> None:
     """Counts single jobs of a queue out that were ACTIVE."""
     count_active(shard, queue, -len(jobs))
     free_permits(shard, jobs)
+    if queue.fair is not None:
+        settle_jobs(shard, queue, queue.fair, jobs)
 
 
-def count_run_ended(shard: ShardState, lot: Lot, count: int) -> None:
-    """Counts members of a lot out that were ACTIVE."""
+def count_run_ended(shard: ShardState, lease: RunLease, count: int) -> None:
+    """Counts members of a run out that were ACTIVE."""
+    lot = lease.lot
     count_active(shard, lot.queue, -count)
     free_run(shard, lot, count)
+    if lot.queue.fair is not None:
+        settle_run(shard, lot.queue.fair, lease, count)
 
 
 def free_run(shard: ShardState, lot: Lot, count: int) -> None:

@@ -9,6 +9,7 @@ from jobline_server.engine.apply import groups
 from jobline_server.engine.apply.blocked import block_new
 from jobline_server.engine.apply.bookkeeping import add_jobs, add_lot, mark_job, mark_lot, single
 from jobline_server.engine.apply.claims import take_unique_key
+from jobline_server.engine.apply.fair_lanes import make_ready_fairly
 from jobline_server.engine.apply.lanes import put_at_tail, put_in_lane
 from jobline_server.engine.apply.phases import retain_phases
 from jobline_server.engine.apply.table import ApplyTable
@@ -211,6 +212,9 @@ def make_ready(shard: ShardState, job: Job, offset: int) -> None:
     its turn.
     """
     job.run_at_ms = 0
+    if job.queue.fair is not None:
+        make_ready_fairly(shard, job.queue, job, offset)
+        return
     if job.ties.group:
         groups.make_ready(shard, job, offset)
         return

@@ -7,6 +7,7 @@ from jobline_server.engine.apply import groups
 from jobline_server.engine.apply.allowances import set_allowance
 from jobline_server.engine.apply.blocked import stop_waiting
 from jobline_server.engine.apply.bookkeeping import drop_job, remove_lot, run_key
+from jobline_server.engine.apply.fair_switch import heed_fair
 from jobline_server.engine.apply.limiters import free_permits, free_run
 from jobline_server.engine.apply.table import ApplyTable
 from jobline_server.engine.blocks import BLOCK_IDS
@@ -37,6 +38,8 @@ def apply_queue_changed(shard: ShardState, fact: QueueChanged, _offset: int) -> 
     queue = shard.queues[fact.queue]
     queue.settings = fact.settings
     set_allowance(shard, queue)
+    if queue.fair is not None or fact.settings.fair:
+        heed_fair(shard, queue)
     shard.changes.queues.to_write.add(fact.queue)
 
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from jobline_server.engine.apply.bookkeeping import mark_job, single
 from jobline_server.engine.apply.group_changes import replace_ready
-from jobline_server.engine.apply.groups import is_admitted
+from jobline_server.engine.apply.groups import waits_in_line
 from jobline_server.engine.apply.lanes import put_at_tail
 from jobline_server.engine.apply.table import ApplyTable
 from jobline_server.engine.job import Job
@@ -66,7 +66,7 @@ def _update_ready(
     if fact.run_at_ms:
         changed.state = live(_READY, Move.POSTPONED, job.id)
     if in_lane:
-        waits_in_group = bool(job.ties.group) and not is_admitted(job)
+        waits_in_group = waits_in_line(job)
         if changed.state is _READY and (lane_key(changed) == key or waits_in_group):
             job.payload, job.options, job.offset = changed.payload, changed.options, changed.offset
             shard.wake(queue)
@@ -86,7 +86,7 @@ def _update_ready(
 
 def _take_out(shard: ShardState, job: Job, changed: Job) -> None:
     """Takes a READY job out of its lane, as a changed copy of it is put elsewhere."""
-    if job.ties.group:
+    if job.ties.group and job.queue.fair is None:
         replace_ready(shard, job, changed)
         return
     job.queue.leave(job, 1)

@@ -116,6 +116,7 @@ def decide_ack(
 
     The lists have the same length; `results` is by id. Set `in_order` if they `are_in_order`.
     """
+    shard.clocks.advance(now)
     batch = _Batch(ids, deliveries, results, in_order=in_order)
     index, end = 0, len(ids)
     while index < end:

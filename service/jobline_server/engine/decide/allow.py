@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from jobline_server.engine.allowance import RECHECK_MS, Allowance
-from jobline_server.engine.decide.choose import Choice, LotRun
+from jobline_server.engine.decide.choice import Choice, LotRun
 from jobline_server.engine.items import Item
 from jobline_server.engine.job import Job
 from jobline_server.engine.queue import Queue

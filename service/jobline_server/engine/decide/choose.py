@@ -4,80 +4,19 @@ gates that are due; `lease` makes a fact of the selection.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from heapq import merge
+from collections.abc import Iterable
 from itertools import islice
-from operator import attrgetter
-from typing import cast
 
 from jobline_server.engine import limits
+from jobline_server.engine.decide.choice import Choice, LotRun, fitting, in_order
+from jobline_server.engine.decide.choose_fairly import choose_fairly
 from jobline_server.engine.gate_timers import open_due_gates
 from jobline_server.engine.items import Item
-from jobline_server.engine.job import Job
-from jobline_server.engine.lane import size_of
 from jobline_server.engine.lot import Lot
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.ranks import NO_LANES
 from jobline_server.engine.sticky import own_fronts
 from jobline_server.engine.values import Now
-
-_order = attrgetter("order")
-
-
-@dataclass(slots=True)
-class LotRun:
-    """A run of one lot: indexes `start … start + count − 1`, never leased before."""
-
-    lot: Lot
-    start: int
-    count: int
-    id: int
-    volatile: bool
-    delivery: int = 0
-
-
-class Choice:
-    """The jobs selected for one consumer, in order: up to `LEASE_SLICE_ITEMS`.
-
-    `jobs_room` and `bytes_room` count down as items are added, and so does `slots_room`, the places
-    of its window, where a job may take several. A consumer that `is_idle` takes one job beyond
-    `bytes_room` and `slots_room`, but none of more than `payload_bytes_max` (None: no limit), or
-    for workers newer than its `version` (None: any). `session_id` is its session, "" without.
-    """
-
-    __slots__ = (
-        "bytes_room",
-        "has_runs",
-        "is_idle",
-        "items",
-        "jobs_room",
-        "payload_bytes_max",
-        "session_id",
-        "slots_room",
-        "version",
-    )
-
-    def __init__(
-        self,
-        jobs_room: int,
-        bytes_room: int,
-        *,
-        is_idle: bool,
-        payload_bytes_max: int | None = None,
-        slots_room: int | None = None,
-        version: str | None = None,
-        session_id: str = "",
-    ) -> None:
-        self.session_id = session_id
-        self.jobs_room = jobs_room
-        self.slots_room = jobs_room if slots_room is None else slots_room
-        self.version = version
-        self.bytes_room = bytes_room
-        self.is_idle = is_idle
-        self.payload_bytes_max = payload_bytes_max
-        self.items: list[Job | LotRun] = []
-        self.has_runs = False
 
 
 def choose(
@@ -92,16 +31,15 @@ def choose(
     """
     if queue.gates.closed:
         open_due_gates(queue, now.mono_ms, limits.SLICE_ITEMS)
-    bytes_max = chosen.payload_bytes_max
-    size = None if bytes_max is None else size_of(bytes_max)
+    if queue.fair is not None:
+        choose_fairly(queue.fair, names, committed, chosen)
+        return
     own = NO_LANES
     if queue.gates.own:
-        own = own_fronts(queue, chosen.session_id, names, size, chosen.version or "")
+        own = own_fronts(queue, chosen.session_id, names, chosen.size(), chosen.version or "")
     take = _take_in_slots if queue.needing or own else _take
-    for lanes in queue.fronts(names, size, chosen.version, own):
-        streams = [lane.durable(committed, bytes_max) for lane in lanes]
-        items = streams[0] if len(streams) == 1 else merge(*streams, key=_order)
-        if not take(cast("Iterator[Item]", items), chosen):
+    for items in in_order(queue.open, names, committed, chosen, own):
+        if not take(items, chosen):
             return
 
 
@@ -163,7 +101,7 @@ def _take_lot(lot: Lot, chosen: Choice) -> bool:
         index, count = lot.waiting_run_from(index, chosen.jobs_room)
         if not count:
             return True
-        fits, payload_bytes = _fitting(lot, index, count, chosen)
+        fits, payload_bytes = fitting(lot, index, count, chosen)
         if fits:
             run = LotRun(lot, index, fits, lot.first_id + index, lot.volatile)
             chosen.items.append(run)
@@ -173,12 +111,3 @@ def _take_lot(lot: Lot, chosen: Choice) -> bool:
         if fits < count or not chosen.jobs_room or len(chosen.items) >= limits.LEASE_SLICE_ITEMS:
             return False
         index += count
-
-
-def _fitting(lot: Lot, index: int, count: int, chosen: Choice) -> tuple[int, int]:
-    """Returns how many jobs of this run fit, and their payload bytes."""
-    payloads = lot.payloads
-    fits = payloads.fitting(index, count, chosen.bytes_room)
-    if not fits and chosen.is_idle and not chosen.items:
-        fits = 1
-    return fits, payloads.bytes_of(index, fits)

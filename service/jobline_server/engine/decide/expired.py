@@ -7,7 +7,7 @@ lease in the meantime is not leased: it expires at once.
 from __future__ import annotations
 
 from jobline_server.engine import limits
-from jobline_server.engine.decide.choose import Choice, LotRun
+from jobline_server.engine.decide.choice import Choice, LotRun
 from jobline_server.engine.entries import JobsExpired
 from jobline_server.engine.expiring import expires_ms, expiring_at
 from jobline_server.engine.job import Job

@@ -10,7 +10,7 @@ from typing import cast
 from jobline_server.engine import effective, limits
 from jobline_server.engine.commands import Leased, LeasedJob, LeasedRun
 from jobline_server.engine.decide.allow import allowed_jobs, ask_again, keep_affordable
-from jobline_server.engine.decide.choose import Choice, LotRun
+from jobline_server.engine.decide.choice import Choice, LotRun
 from jobline_server.engine.decide.expired import expire_chosen, expire_waiting
 from jobline_server.engine.decide.pass_limiters import choose_passing
 from jobline_server.engine.decide.sticky import continued_jobs, mark_continued

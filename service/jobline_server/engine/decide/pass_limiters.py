@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from jobline_server.engine.decide.allow import cost_of
-from jobline_server.engine.decide.choose import Choice, LotRun, choose
+from jobline_server.engine.decide.choice import Choice, LotRun
+from jobline_server.engine.decide.choose import choose
 from jobline_server.engine.items import Item
 from jobline_server.engine.job import Job
 from jobline_server.engine.lane import LaneKey, lane_key

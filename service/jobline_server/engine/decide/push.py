@@ -12,6 +12,7 @@ from jobline_server.engine.decide.calls import (
     check_room_for_calls,
     find_call,
 )
+from jobline_server.engine.decide.fairness import refuse_priorities
 from jobline_server.engine.decide.known_keys import (
     KnownKeys,
     PushDeviations,
@@ -67,11 +68,12 @@ def decide_push(
 
     Raises `OutcomesNeeded`, or `Refused` with QUEUE_FULL, GROUP_FULL, GROUPS_FULL, SERVER_FULL,
     KEYS_FULL, REQUEST_IDS_FULL, PRODUCERS_FULL, DEPENDENCIES_FULL, CALL_OVER, LIMITER_NOT_FOUND,
-    JOB_NOT_FOUND, IDEMPOTENCY_MISMATCH, UNIQUE_KEY_HELD or JOB_AWAITED; nothing is stored then.
+    JOB_NOT_FOUND, INVALID_FIELD, IDEMPOTENCY_MISMATCH, UNIQUE_KEY_HELD or JOB_AWAITED.
     """
     queue = shard.queues.get(command.queue)
     if queue is not None and queue.settings.ttl_ms:
         command = with_ttl(command, queue.settings.ttl_ms)
+    refuse_priorities(queue, command)
     level = _level(queue, command)
     claims = None
     if command.rows.ties and has_unique_keys(command.rows):

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from jobline_server.engine import limits
 from jobline_server.engine.commands import RefusalKind, Refused
+from jobline_server.engine.decide.fairness import check_switch
 from jobline_server.engine.entries import JobsDeleted
 from jobline_server.engine.job import Job
 from jobline_server.engine.lot import RunLease
@@ -55,11 +56,15 @@ def existing_queue(shard: ShardView, name: str) -> Queue:
 def decide_update_queue(
     shard: ShardView, now: Now, name: str, settings: QueueSettings, mask: frozenset[str] | None
 ) -> None:
-    """Changes the settings in `mask` (None: all); creates the queue if it does not exist."""
+    """Changes the settings in `mask` (None: all); creates the queue if it does not exist. Raises
+    `Refused` with WRONG_STATE if too many jobs of groups wait for `fair` to be changed.
+    """
     queue = known_queue(shard, now, name)
     if mask is not None:
         changed = {field: getattr(settings, field) for field in sorted(mask)}
         settings = replace(queue.settings, **changed)
+    if settings.fair != queue.settings.fair:
+        check_switch(queue)
     if settings != queue.settings:
         shard.clocks.advance(now)
         shard.emit(QueueChanged(now.wall_ms, name, settings))
@@ -121,6 +126,7 @@ def decide_delete_queue(shard: ShardView, now: Now, name: str, *, force: bool) -
 
 def decide_delete_active(shard: ShardView, now: Now, ids: Iterable[int]) -> int:
     """Deletes active jobs of a queue that is being deleted; returns how many there were."""
+    shard.clocks.advance(now)
     chosen: dict[tuple[str, bool], tuple[list[int], list[int]]] = {}
     last: Job | RunLease | None = None
     for job_id in sorted(ids):

@@ -65,6 +65,7 @@ def held(shard: ShardView, job_id: int, delivery: int) -> Job | RunLease | Settl
 
 def decide_fail(shard: ShardView, now: Now, items: list[FailItem]) -> list[FailResult]:
     """Fails jobs: each is retried after its backoff, or becomes DEAD or CANCELLED."""
+    shard.clocks.advance(now)
     return [_fail(shard, now, item) for item in items]
 
 
@@ -139,6 +140,7 @@ def decide_release(shard: ShardView, now: Now, items: list[ReleaseItem]) -> NotD
     """Releases jobs without using up an attempt. Those without a delay return to their old place
     in their lanes. Returns the outcomes that are not DONE, by index.
     """
+    shard.clocks.advance(now)
     exceptions: NotDone = []
     batch: dict[int, tuple[_Kind, int]] = {}
     for index, item in enumerate(items):

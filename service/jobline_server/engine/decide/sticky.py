@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from jobline_server.engine.commands import Leased
-from jobline_server.engine.decide.choose import LotRun
+from jobline_server.engine.decide.choice import LotRun
 from jobline_server.engine.group import concurrency
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.job import Job
@@ -36,6 +36,8 @@ def mark_continued(leased: Leased, indexes: Iterable[int]) -> None:
 
 
 def _continues(shard: ShardView, queue: Queue, holder: Holder, name: str) -> bool:
+    if queue.fair is not None:
+        return False
     if not name or shard.sticky.last.find(queue.name, name) != holder.session_id:
         return False
     group = queue.groups.find(name)

@@ -23,6 +23,7 @@ from jobline_server.engine.view import ShardView
 
 def tick(shard: ShardView, now: Now) -> bool:
     """Does up to a slice of each kind of work that is due; returns whether more is due now."""
+    shard.clocks.advance(now)
     more = expire_waiting(shard, now)
     more |= _make_due_ready(shard, now)
     more |= time_out_due(shard, now)

@@ -33,7 +33,8 @@ def decide_update(shard: ShardView, now: Now, job_id: int, change: JobChange) ->
     owner = shard.jobs.find(job_id) or shard.lots.find(job_id)
     if state not in WAITING_STATES or owner is None:
         raise wrong_state(job_id, "has ended" if state is None else f"is {state.name}")
-    if change.priority is not None and isinstance(owner, Job) and owner.ties.group:
+    in_group = isinstance(owner, Job) and owner.ties.group and owner.queue.fair is None
+    if change.priority is not None and in_group:
         raise Refused(RefusalKind.INVALID_FIELD, "not together with group", field="priority")
     if change.payload is not None:
         more = len(change.payload) - _payload_bytes(owner, job_id)

@@ -10,6 +10,7 @@ from jobline_server.rpc.validate import fields
 from jobline_server.rpc.validate.options import check_group_settings
 from jobline_server.runtime.views import GroupView
 from jobline_server.wire.groups import fill_group_settings, group_settings_from_message
+from jobline_server.wire.times import fill_time
 
 PATHS = paths_of(queue_pb2.GroupSettings.DESCRIPTOR)
 
@@ -39,3 +40,6 @@ def fill_group(message: queue_pb2.Group, view: GroupView) -> None:
     message.paused_by = view.paused_by
     message.pause_reason = view.pause_reason
     message.dead_heads.extend(view.dead_heads)
+    if view.weight:
+        message.weight = view.weight
+        fill_time(message.worker_time, view.worker_time_ms)

@@ -29,7 +29,6 @@ from jobline_server.rpc.convert.phases import check_phased
 from jobline_server.rpc.convert.spread import checked_spread, spread_out
 from jobline_server.rpc.convert.ties import (
     groups_of,
-    refuse_priorities,
     refuse_without_group,
     tied_rows,
     ties_beside,
@@ -202,8 +201,7 @@ def _check_together(command: Push, plain: int) -> None:
     """Refuses jobs that ask for what does not go together."""
     check_phased(command)
     refuse_without_group(command, jobs=len(command.rows) - plain)
-    if command.rows.ties:
-        refuse_priorities(command, jobs=len(command.rows) - plain)
+    command.listed = len(command.rows) - plain
     if command.rows.ties or command.rows.parent_indexes:
         check_parents(command.rows)
 

@@ -13,6 +13,7 @@ from jobline_server.rpc.validate import fields
 from jobline_server.rpc.validate.options import check_queue_settings
 from jobline_server.runtime.views import QueueView
 from jobline_server.wire.settings import fill_settings, settings_from_message
+from jobline_server.wire.times import fill_time
 
 # Fields of the message that the value names differently.
 RENAMED = {
@@ -85,6 +86,8 @@ def fill_queue(message: queue_pb2.Queue, view: QueueView) -> None:
     message.failed_total = view.failed_total
     if view.tokens is not None:
         message.tokens = view.tokens
+    if view.worker_time_ms is not None:
+        fill_time(message.worker_time, view.worker_time_ms)
     if view.limited is not None:
         fill_moment(message.limited_until, view.limited.until_ms)
         message.limited_by = view.limited.by

@@ -67,18 +67,6 @@ def groups_of(groups: Sequence[str], count: int) -> list[str]:
     return list(groups) if any(groups) else []
 
 
-def refuse_priorities(command: Push, *, jobs: int) -> None:
-    """Refuses priority and lifo of a job of a group, whose jobs run in the order of their pushes.
-    The first `jobs` rows were sent in `jobs`.
-    """
-    rows = command.rows
-    for index, (options, ties) in enumerate(zip(rows.options, rows.ties, strict=True)):
-        if ties.group and (options.priority or options.rules.lifo):
-            place = f"jobs[{index}].options" if index < jobs else "options"
-            what = "priority" if options.priority else "lifo"
-            raise fields.invalid(f"{place}.{what}", "not together with group")
-
-
 def ties_beside(
     unique_keys: Sequence[str], groups: Sequence[str], count: int, shared: Ties
 ) -> list[Ties]:

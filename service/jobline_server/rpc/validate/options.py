@@ -207,6 +207,7 @@ GROUP_CHECKS: dict[str, Check] = {
     ),
     "max_waiting": lambda value, field: fields.integer(value, field, 1, limits.GROUP_WAITING_MAX),
     "on_dead_head": _on_dead_head,
+    "weight": lambda value, field: fields.integer(value, field, 1, limits.WEIGHT_MAX),
 }
 
 BACKOFF_CHECKS: dict[str, Check] = {
@@ -285,6 +286,7 @@ SETTING_CHECKS: dict[str, Check] = {
     "disconnect_grace": _disconnect_grace,
     "ttl": _ttl,
     "expired_to_dead": _anything,
+    "fair": _anything,
     "timeout": _timeout,
     "group": _group,
     **UNIQUE_CHECKS,

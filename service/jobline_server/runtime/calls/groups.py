@@ -11,6 +11,7 @@ from jobline_server.engine.decide.groups import (
 )
 from jobline_server.engine.decide.queues import existing_queue
 from jobline_server.engine.group import Group
+from jobline_server.engine.group_counts import active_of, ready_of
 from jobline_server.engine.group_settings import GroupSettings
 from jobline_server.engine.queue import Queue
 from jobline_server.runtime.core import Core
@@ -39,7 +40,7 @@ class Groups:
 
         def show(name: str) -> GroupView | None:
             group = found.groups.find(name)
-            return None if group is None else view_of(group)
+            return None if group is None else view_of(found, group)
 
         return page_by_name(first, page_size, show, _bytes_of)
 
@@ -74,7 +75,7 @@ class Groups:
         await self._core.commits.wait(slot)
         found = slot.shard.queues.get(queue)
         group = None if found is None else found.groups.find(name)
-        return view_of(group or Group(queue, name))
+        return view_of(found, group or Group(queue, name))
 
 
 def _names(queue: Queue, after: str, prefix: str) -> Iterator[list[str]]:
@@ -83,10 +84,11 @@ def _names(queue: Queue, after: str, prefix: str) -> Iterator[list[str]]:
         yield [name for name in part if name > after and name.startswith(prefix)]
 
 
-def view_of(group: Group) -> GroupView:
-    """Returns the view of a group."""
-    active = group.active()
-    ready = group.ready + sum([job.is_ready() for job in group.admitted])
+def view_of(queue: Queue | None, group: Group) -> GroupView:
+    """Returns the view of a group of a queue."""
+    active, ready = (0, 0) if queue is None else (active_of(queue, group), ready_of(queue, group))
+    fair = None if queue is None else queue.fair
+    tenant = None if fair is None else fair.tenants.find(group.name)
     return GroupView(
         queue=group.queue,
         name=group.name,
@@ -98,6 +100,8 @@ def view_of(group: Group) -> GroupView:
         paused_by=group.paused_by,
         pause_reason=group.pause_reason,
         dead_heads=group.dead_heads,
+        weight=0 if fair is None else fair.weight_of(group.name),
+        worker_time_ms=0 if tenant is None else tenant.used_ms,
     )
 
 

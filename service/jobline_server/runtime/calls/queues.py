@@ -187,6 +187,7 @@ class Queues:
             failed_total=queue.failed_total,
             tokens=_tokens(queue, now),
             limited=limited if limited is not None and limited.until_ms > now.wall_ms else None,
+            worker_time_ms=None if queue.fair is None else queue.fair.used_ms,
         )
 
     def _unhandled(self, queue: Queue) -> int:
@@ -209,6 +210,6 @@ def _oldest_ready_ms(queue: Queue) -> int:
     """Returns when the oldest head of the lanes was pushed, of those with the highest priorities; 0
     if nothing is ready.
     """
-    lanes = islice(chain.from_iterable(queue.ranks(None)), LANES_LOOKED_AT_MAX)
+    lanes = islice(chain.from_iterable(queue.open.ranks(None)), LANES_LOOKED_AT_MAX)
     heads = [lane.head() for lane in lanes]
     return min([head.pushed_ms for head in heads if head is not None], default=0)

@@ -20,6 +20,7 @@ from jobline_server.runtime.queries.explain_blocked import blocked_by
 from jobline_server.runtime.queries.explain_groups import group_obstacles, reserved_for
 from jobline_server.runtime.queries.explain_limits import limiters_of, limits_of
 from jobline_server.runtime.queries.explain_needs import worker_missing
+from jobline_server.runtime.queries.explain_tenants import lanes_of, tenant_obstacles
 from jobline_server.runtime.queries.job_queries import JobQueries
 from jobline_server.runtime.views import JobView
 
@@ -104,10 +105,15 @@ class JobExplainer:
     def _ahead(self, owner: Job | Lot, job_id: int) -> list[Obstacle]:
         """Returns what its group says, or else how many jobs go before it."""
         queue = owner.queue
-        held = group_obstacles(owner) if isinstance(owner, Job) else []
+        rivals = self._rivals(queue, owner.options.name)
+        held: list[Obstacle] = []
+        if queue.fair is not None:
+            held = tenant_obstacles(queue.fair, owner)
+        elif isinstance(owner, Job):
+            held = group_obstacles(owner)
         if held:
             return held
-        ahead, is_all = jobs_ahead(queue, owner, job_id, self._rivals(queue, owner.options.name))
+        ahead, is_all = jobs_ahead(queue, owner, job_id, rivals)
         if not ahead:
             return []
         go = "job goes" if ahead == 1 else "jobs go"
@@ -166,11 +172,12 @@ def jobs_ahead(
 ) -> tuple[int, bool]:
     """Returns how many ready jobs of these names (None: any) go before this one, and whether all
     were counted. Jobs of higher priority go before it, and jobs of the same priority that were
-    ready first. Checks up to `WALK_MAX` lanes and items, so that it does not block the loop.
+    ready first; in a fair queue only those of its tenant are counted. Checks up to `WALK_MAX` lanes
+    and items, so that it does not block the loop.
     """
-    priority, place = owner.options.priority, (owner.order, job_id)
-    ahead, left = _of_higher_priority(queue, priority, names)
-    for lane in queue.lanes_up_to(owner, names):
+    place = owner.order, job_id
+    ahead, left = _of_higher_priority(queue, owner, names)
+    for lane in lanes_of(queue, owner).lanes_up_to(owner, names):
         left -= 1
         if left <= 0:
             break
@@ -186,16 +193,17 @@ def jobs_ahead(
 
 
 def _of_higher_priority(
-    queue: Queue, priority: int, names: frozenset[str] | None
+    queue: Queue, owner: Job | Lot, names: frozenset[str] | None
 ) -> tuple[int, int]:
     """Returns how many ready jobs of these names have a higher priority, and how many lanes and
     items may be checked after that.
     """
-    if names is None:
+    priority = owner.options.priority
+    if names is None and queue.fair is None:
         higher = takewhile(lambda of_one: of_one[0] > priority, queue.ready.priorities())
         counts = [ready for _, ready in islice(higher, WALK_MAX)]
     else:
-        lanes = chain.from_iterable(queue.ranks(names))
+        lanes = chain.from_iterable(lanes_of(queue, owner).ranks(names))
         above = takewhile(lambda lane: lane.priority > priority, lanes)
         counts = [lane.ready for lane in islice(above, WALK_MAX)]
     return sum(counts), WALK_MAX - len(counts)

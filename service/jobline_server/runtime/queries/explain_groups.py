@@ -20,7 +20,7 @@ def group_obstacles(job: Job) -> list[Obstacle]:
     group = job.queue.groups.find(job.ties.group) if job.ties.group else None
     if group is None or group.has_admitted(job):
         return []
-    return [*_stopped(group), *_busy(group, job)]
+    return [*stopped(group), *_busy(group, job)]
 
 
 def reserved_for(shard: Shard, job: Job) -> list[Obstacle]:
@@ -33,7 +33,8 @@ def reserved_for(shard: Shard, job: Job) -> list[Obstacle]:
     return [Obstacle(ObstacleKind.STICKY, message)]
 
 
-def _stopped(group: Group) -> list[Obstacle]:
+def stopped(group: Group) -> list[Obstacle]:
+    """Returns whether a group hands out nothing, and why."""
     found: list[Obstacle] = []
     if group.paused:
         who = f" by {group.paused_by}" if group.paused_by else ""

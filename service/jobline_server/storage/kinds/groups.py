@@ -68,7 +68,10 @@ def note_member(loading: Loading, job: Job, blob: bytes) -> None:
     queue = job.queue
     join(loading.shard, queue, [job])
     is_ready = job.state is JobState.READY
-    if store_pb2.StoredJob.FromString(blob).admitted:
+    if queue.fair is not None:
+        if is_ready:
+            loading.ready[queue].append(job)
+    elif store_pb2.StoredJob.FromString(blob).admitted:
         known_group(loading.shard, queue, job.ties.group).admitted.append(job)
         if is_ready:
             loading.ready[queue].append(job)

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from jobline.v1 import job_pb2, store_pb2
 from jobline_server.engine.apply.blocked import wait_for_parents
+from jobline_server.engine.apply.bookkeeping import count_active
 from jobline_server.engine.apply.groups import is_admitted
 from jobline_server.engine.changes import Bundle
 from jobline_server.engine.job import NO_DETAILS, Details, Job
@@ -135,6 +136,12 @@ def _take_hand_outs(job: Job, message: store_pb2.StoredJob, holder_of: HolderOf)
         job.holder.add(job, job.id, 1, len(job.payload))
 
 
+def _note_tenant(queue: Queue, job: Job) -> None:
+    """Counts an ACTIVE job of a fair queue."""
+    if queue.fair is not None:
+        queue.fair.hand_out(job.ties.group, [job])
+
+
 def load_jobs(loading: Loading, rows: Iterator[ItemRow]) -> None:
     """Loads a page of jobs. The longest of these loops: a million rounds are seconds of a start."""
     shard, load = loading.shard, loading.shard.load
@@ -163,8 +170,8 @@ def load_jobs(loading: Loading, rows: Iterator[ItemRow]) -> None:
             queue.counts[_BLOCKED] += 1
             wait_for_parents(shard, job)
         else:
-            queue.counts[_ACTIVE] += 1
-            load.active_jobs += 1
+            count_active(shard, queue, 1)
+            _note_tenant(queue, job)
     for first in range(0, len(loaded), JOBS_AT_ONCE):
         some = loaded[first : first + JOBS_AT_ONCE]
         some_ids = [job.id for job in some]

@@ -150,6 +150,8 @@ def enter_lot(loading: Loading, lot: Lot) -> None:
     shard.load.payload_bytes += payload_bytes
     queue.payload_bytes += payload_bytes
     count_active(shard, queue, lot.remaining - waiting)
+    if queue.fair is not None and lot.remaining > waiting:
+        queue.fair.hand_out("", (), members=lot.remaining - waiting)
     if lot.run_at_ms:
         queue.counts[_SCHEDULED] += waiting
         shard.schedule(lot.run_at_ms, lot.first_id)

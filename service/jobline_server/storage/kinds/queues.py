@@ -53,6 +53,8 @@ def load_queues(loading: Loading, rows: Iterator[ItemRow]) -> None:
     """Loads a page of queues."""
     for row in rows:
         queue = decode_queue(row.blob)
+        if queue.settings.fair:
+            queue.be_fair(loading.shard.clocks, loading.shard.resting)
         loading.shard.queues[queue.name] = queue
         loading.shard.use_ids(queue.number, 1)
 

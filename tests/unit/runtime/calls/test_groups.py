@@ -8,12 +8,15 @@ from collections.abc import Coroutine
 import pytest
 
 from jobline_server.engine.commands import Push, Refused
+from jobline_server.engine.decide.groups import decide_update_group
+from jobline_server.engine.decide.queues import decide_update_queue
 from jobline_server.engine.group_settings import GroupSettings
 from jobline_server.engine.job_columns import JobColumns
 from jobline_server.engine.ties import Ties
-from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel
+from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, QueueSettings
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.runtime.views import Audit, GroupView
+from tests.unit.runtime.commits.test_commits import a_pull
 from tests.unit.runtime.ended.test_many_ids import committed
 
 
@@ -81,3 +84,21 @@ async def test_changes_are_answered_with_the_group_once_they_are_on_disk(runtime
     back = runtime.groups.update_group("q", "new", GroupSettings(), None)
     view = await done(runtime, back)
     assert view.settings == GroupSettings()
+
+
+async def test_group_of_a_fair_queue_shows_what_its_tenant_has(runtime: Runtime) -> None:
+    """Its weight, and the worker time that it used."""
+    core = runtime.core
+    shard = core.slots.of_queue("q").shard
+    decide_update_queue(shard, core.now(), "q", QueueSettings(fair=True), None)
+    await pushed(runtime, "g", "g", "h")
+    await a_pull(runtime, "q", max_jobs=2)
+    views, _ = await runtime.groups.list_groups("q", page_size=9, page_token="", prefix="")
+    assert [(view.name, view.ready, view.active, view.weight) for view in views] == [
+        ("g", 1, 1, 1),
+        ("h", 0, 1, 1),
+    ]
+    assert all(view.worker_time_ms >= 1 for view in views)
+    decide_update_group(shard, core.now(), "q", "idle", GroupSettings(weight=7), None)
+    views, _ = await runtime.groups.list_groups("q", page_size=9, page_token="", prefix="idle")
+    assert [(view.ready, view.active, view.weight) for view in views] == [(0, 0, 7)]

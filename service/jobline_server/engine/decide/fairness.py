@@ -1,0 +1,32 @@
+"""What a queue must be, or must not be, because it is fair or is not."""
+
+from __future__ import annotations
+
+from jobline_server.engine import limits
+from jobline_server.engine.commands import Push, RefusalKind, Refused
+from jobline_server.engine.queue import Queue
+
+
+def check_switch(queue: Queue) -> None:
+    """Refuses to change `fair` of a queue whose groups have many live jobs: all of them move to
+    other lanes in one step.
+    """
+    most = limits.FAIR_SWITCH_JOBS_MAX
+    if len(queue.groups) > most or sum([group.live for group in queue.groups]) > most:
+        message = f"the groups of queue {queue.name} have more than {most:,} live jobs"
+        raise Refused(RefusalKind.WRONG_STATE, message, field="settings.fair")
+
+
+def refuse_priorities(queue: Queue | None, command: Push) -> None:
+    """Refuses priority and lifo of a job of a group, whose jobs run in the order of their pushes,
+    unless the queue is fair.
+    """
+    rows = command.rows
+    if not rows.ties or (queue is not None and queue.settings.fair):
+        return
+    for index, (options, ties) in enumerate(zip(rows.options, rows.ties, strict=True)):
+        if ties.group and (options.priority or options.rules.lifo):
+            place = f"jobs[{index}].options" if index < command.listed else "options"
+            what = "priority" if options.priority else "lifo"
+            message = f"not together with group, unless queue {command.queue} is fair"
+            raise Refused(RefusalKind.INVALID_FIELD, message, field=f"{place}.{what}")

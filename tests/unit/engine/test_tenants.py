@@ -1,0 +1,186 @@
+"""The parts that fair queues are made of: tenants, their heaps, and what is remembered of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from jobline_server.engine import tenant as tenants
+from jobline_server.engine.commands import ReleaseItem
+from jobline_server.engine.decide.groups import decide_pause_group
+from jobline_server.engine.name_table import NameTable
+from jobline_server.engine.open_lanes import OpenLanes
+from jobline_server.engine.tenant import AttemptTimes, Kind, Tenant
+from jobline_server.engine.tenant_heap import SPARE, TenantHeap
+from jobline_server.engine.values import AckLevel, JobOptions, JobState
+from tests.unit.engine.fair_world import FairWorld
+
+KIND: Kind = ("", 0, None)
+
+
+def a_tenant(name: str, *, virtual_ns: int = 0) -> Tenant:
+    tenant = Tenant(name, OpenLanes(), expected_ms=10)
+    tenant.virtual_ns = virtual_ns
+    tenant.kinds[KIND] = 1
+    return tenant
+
+
+def test_worker_time_is_divided_by_weight() -> None:
+    """And grows by as many seconds a second as jobs are ACTIVE."""
+    tenant = a_tenant("a")
+    tenant.weight, tenant.members = 4, 3
+    assert tenant.advance(1_000) == 3_000
+    assert tenant.advance(900) == 0
+    assert (tenant.used_ms, tenant.virtual_ns) == (3_000, 750_000_000)
+    assert tenant.key_ns() == 750_000_000 + 3 * 10 * 1_000_000 // 4
+    assert tenant.step_ns() == 11 * 1_000_000 // 4
+
+
+def test_newer_attempts_count_more_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tenants, "REMEMBERED", 4)
+    times = AttemptTimes(100)
+    times.add(1, 300)
+    assert times.mean_ms == 200
+    for _ in range(40):
+        times.add(1, 10)
+    assert times.mean_ms <= 14
+    times.add(1, -5)
+    assert times.mean_ms >= 0
+
+
+def test_heap_gives_the_lowest_key_first() -> None:
+    heap = TenantHeap(KIND)
+    low, high = a_tenant("low"), a_tenant("high")
+    heap.note(high, 9)
+    heap.note(low, 5)
+    heap.note(low, 7)
+    assert heap.first_ns() == 5
+    assert heap.take_first() is low
+    assert heap.first_ns() == 9
+    heap.note(high, 3)
+    assert heap.first_ns() == 3
+    del high.kinds[KIND]
+    assert heap.first_ns() is None
+    assert len(heap) == 0
+
+
+def test_heap_drops_what_counts_no_more() -> None:
+    """Keys that fall again and again leave few entries behind."""
+    heap = TenantHeap(KIND)
+    tenant = a_tenant("a")
+    for key in range(10 * SPARE, 0, -1):
+        heap.note(tenant, key)
+    assert len(heap) <= SPARE + 3
+    assert heap.first_ns() == 1
+
+
+def test_names_come_in_parts() -> None:
+    table: NameTable[Tenant] = NameTable()
+    for number in range(9):
+        table.add(a_tenant(f"t{number}"))
+    assert sorted(name for part in table.names() for name in part) == [f"t{n}" for n in range(9)]
+    found = table.find("t3")
+    assert found is not None
+    table.remove(found)
+    assert (len(table), bool(table), table.find("t3")) == (8, True, None)
+
+
+def test_a_group_that_only_runs_gets_its_new_weight() -> None:
+    world = FairWorld()
+    world.jobs("a")
+    world.served()
+    world.change("a", weight=5)
+    tenant = world.fair.tenants.find("a")
+    assert tenant is not None
+    assert tenant.weight == 5
+    world.check()
+
+
+def test_tenant_that_is_not_ahead_is_forgotten_at_once() -> None:
+    world = FairWorld()
+    [first, *_] = world.jobs("a", "b", "b", "b")
+    world.change("b", weight=1)
+    held = {job.group: job for job in world.lease(2).jobs}
+    assert set(held) == {"a", "b"}
+    world.end([held["a"].id])
+    assert world.names() == {"b"}
+    assert world.state(first) is None
+    world.check()
+
+
+def test_tenant_that_comes_back_within_a_step_is_kept() -> None:
+    """A job that moves to another lane leaves its tenant for a moment only."""
+    world = FairWorld()
+    world.jobs("b")
+    world.served()
+    first, _ = world.jobs("a", "c")
+    tenant = world.fair.tenants.find("a")
+    from_lane = world.shard.jobs[first]
+    world.queue().leave(from_lane, 1)
+    assert tenant is not None
+    assert not tenant.is_busy()
+    world.queue().put(from_lane, 1)
+    world.fair.forget_idle()
+    assert world.fair.tenants.find("a") is tenant
+
+
+def test_restart_forgets_who_is_idle() -> None:
+    world = FairWorld()
+    world.jobs("a", "b", "b")
+    held = {job.group: job.id for job in world.lease(2).jobs}
+    world.advance(9_000)
+    world.end([held["a"]])
+    assert world.names() == {"a", "b"}
+    world.fair.restart(world.now.mono_ms)
+    assert world.names() == {"b"}
+    world.check()
+
+
+def test_jobs_that_are_never_written_have_tenants_too() -> None:
+    """Only jobs of groups are written at all events."""
+    world = FairWorld()
+    row = world.row(level=AckLevel.MEMORY)
+    lease = world.one()
+    world.release(ReleaseItem(row, lease.delivery))
+    lease = world.one()
+    world.fail(row, lease.delivery, retry_after_ms=0)
+    assert world.ids() == [row]
+    world.check()
+
+
+def test_groups_without_a_tenant_are_switched() -> None:
+    """Those that only have jobs for later."""
+    world = FairWorld()
+    world.jobs("a")
+    lease = world.one()
+    world.release(ReleaseItem(lease.id, lease.delivery, delay_ms=5_000))
+    assert world.names() == set()
+    world.settings(fair=False)
+    world.check()
+    world.tick(5_000)
+    assert world.ids() == [lease.id]
+
+
+def test_one_too_large_stops_the_hand_out() -> None:
+    world = FairWorld()
+    world.jobs("a", "b")
+    holder = world.session()
+    assert len(world.ids(1, holder=holder)) == 1
+    assert world.ids(holder=holder, max_bytes=0) == []
+    assert len(world.ids(holder=holder, max_bytes=1)) == 1
+
+
+def test_a_tenant_closes_while_it_is_served() -> None:
+    world = FairWorld()
+    world.jobs(*["a"] * 5)
+    world.change("a", concurrency=3)
+    assert len(world.ids()) == 3
+    decide_pause_group(world.shard, world.now, "q", "a", "ann", "why")
+    world.end([job.id for job in world.shard.jobs.values() if job.state is JobState.ACTIVE])
+    assert world.ids() == []
+    world.check()
+
+
+def test_a_full_hand_out_ends_between_two_tenants() -> None:
+    world = FairWorld()
+    world.jobs("a", "b", "c", options=JobOptions(name="n"))
+    assert [len(world.ids(1)) for _ in range(4)] == [1, 1, 1, 0]
