@@ -149,6 +149,8 @@ def tags_given(field: str, tags: Iterable[str]) -> tuple[str, ...]:
 
 def ids_given(field: str, jobs: Iterable[Any]) -> tuple[int, ...]:
     """Returns ids of jobs, each once; a job may be given by its id or by a value that has one."""
+    if hasattr(jobs, "id"):  # also where it is a tuple, whose other fields are numbers too
+        refuse(field, "must be a list, not one job: write [job]")
     given = [getattr(one, "id", one) for one in list_given(field, jobs)]
     return tuple(dict.fromkeys([number_given(field, one, minimum=0) for one in given]))
 

@@ -9,7 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobline import Backoff, BackoffKind, InvalidArgument, JobOptions, Retention
+from jobline import (
+    AckLevel,
+    Backoff,
+    BackoffKind,
+    InvalidArgument,
+    JobOptions,
+    Pushed,
+    PushOutcome,
+    Retention,
+)
 from jobline._option_messages import options_message
 from jobline._push.push_middleware import Outgoing
 from jobline._times import from_duration, to_duration, to_timestamp
@@ -160,3 +169,11 @@ def test_an_option_that_does_not_fit_is_named(field, value: Any):
     with pytest.raises(InvalidArgument) as caught:
         options_message(JobOptions(**{field: value}))
     assert caught.value.field == f"options.{field}"
+
+
+def test_one_job_is_no_list_of_jobs_to_depend_on():
+    """What a push returns is a tuple: its outcome and level would be taken for ids."""
+    pushed = Pushed(7, PushOutcome.CREATED, AckLevel.FSYNCED)
+    with pytest.raises(InvalidArgument, match="depends_on: must be a list, not one job"):
+        JobOptions(depends_on=pushed)
+    assert JobOptions(depends_on=[pushed]).depends_on == (7,)
