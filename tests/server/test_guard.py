@@ -66,7 +66,7 @@ async def test_a_bug_in_a_stream_of_replies_tells_only_its_number(
 ) -> None:
     """What was sent before stays sent."""
 
-    async def broken(_ids: Any, _timeout_ms: int) -> AsyncIterator[list[tuple[int, None]]]:
+    async def broken(*_given: Any, **_options: Any) -> AsyncIterator[list[tuple[int, None]]]:
         yield [(7, None)]
         raise RuntimeError(SECRET)
 

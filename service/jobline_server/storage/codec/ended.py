@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from jobline.v1 import job_pb2, store_pb2
 from jobline_server.engine.endings import JobsEnded, RunsEnded
-from jobline_server.engine.job import Job
+from jobline_server.engine.job import NO_DETAILS, Job
 from jobline_server.engine.records import JobRecord
 from jobline_server.engine.ties import NO_TIES
 from jobline_server.engine.values import EndReason
@@ -42,7 +42,7 @@ def encode_ended_job(ending: JobsEnded, job: Job) -> bytes:
         message.job_key = job.job_key
     if job.ties is not NO_TIES:
         fill_ties(message, job.ties)
-    if job.delivery:
+    if job.delivery or job.details is not NO_DETAILS:
         fill_hand_outs(message, job)
     if job.holder is not None:
         message.worker = job.holder.worker
