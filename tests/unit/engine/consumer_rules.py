@@ -160,16 +160,22 @@ class ConsumerRules(LeaseRules):
         ]
         assert found == [both.model.fail(item) for item in items]
 
-    @precondition(held)
     @rule(phase=st.sampled_from(["one", "one", "two"]))
     def finish_phases(self, phase):
         """Jobs in phases get on with them."""
+        self.lease_everything("w1")
         both = self.both
         both.begin()
         jobs = [job for job in both.model.live(JobState.ACTIVE) if job.options.rules.phases]
         items = [ExtendItem(job.id, job.delivery, phase=phase, phase_result=b"r") for job in jobs]
         found = decide_extend(both.shard, both.now, items)
         assert sorted(found) == unusual([both.model.extend(item) for item in items])
+
+    @rule(worker=st.sampled_from(["w1", "w2", ""]))
+    def let_leases_end(self, worker):
+        """Whoever has jobs says nothing of them."""
+        self.lease_everything(worker)
+        self.both.wait(10_000)
 
     @rule(worker=WORKER)
     def lose_a_worker(self, worker):

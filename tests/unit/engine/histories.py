@@ -72,7 +72,7 @@ UNIQUE_OPTIONS = [
 SETTINGS = [
     QueueSettings(),
     QueueSettings(unique_mode=UniqueMode.REPLACE, unique_ttl_ms=60_000, unique_max_wait_ms=2_000),
-    QueueSettings(max_waiting=12, max_attempts=2, expired_to_dead=True),
+    QueueSettings(max_waiting=8, max_attempts=2, expired_to_dead=True),
     QueueSettings(rate=RateLimit(2, 1_000, 3), timeout_ms=2_000, expired_to_dead=True),
     QueueSettings(rate=RateLimit(1, 2_000), concurrency=3, max_waiting_bytes=30),
     QueueSettings(concurrency=2, max_stalls=0, ttl_ms=4_000, expired_to_dead=True),

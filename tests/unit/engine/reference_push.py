@@ -194,12 +194,11 @@ def _sort_out(
         job_id, place = first_id + len(created), (command.queue, job.job_key)
         known = keys.get(place) or model.keys.get(place) if job.job_key else None
         if known is None or known.expires_ms <= model.wall_ms:
-            if index in referred:
-                plan.awaited.add(job_id)
             outcome = _by_unique_key(model, command, job, job_id, plan)
             outcomes.append(outcome)
+            if index in referred:
+                plan.awaited.add(outcome[1])
             if outcome[0] not in STORED:
-                plan.awaited |= {outcome[1]} if index in referred else set()
                 continue
             created.append(job)
             if job.job_key:

@@ -107,9 +107,12 @@ class EngineBesideModel(
         level=LEVELS,
         atomic=st.booleans(),
         once=st.sampled_from(["", "", "request id", "call"]),
+        is_held=st.booleans(),
     )
-    def push_unique(self, queue, rows, level, atomic, once):
-        """Jobs with unique keys, of every mode."""
+    def push_unique(self, queue, rows, level, atomic, once, is_held):
+        """Jobs with unique keys, of every mode; while the others with such keys run, if `is_held`."""
+        if is_held:
+            self.lease_everything("w1")
         now_ms = self.both.now.wall_ms
         number = len(self.pushes) + 1
         request_id = b"%d" % number if once == "request id" else b""
