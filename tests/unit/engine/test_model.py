@@ -110,7 +110,7 @@ class EngineBesideModel(
         is_held=st.booleans(),
     )
     def push_unique(self, queue, rows, level, atomic, once, is_held):
-        """Jobs with unique keys, of every mode; while the others with such keys run, if `is_held`."""
+        """Jobs with unique keys, of every mode; while those before them run, if `is_held`."""
         if is_held:
             self.lease_everything("w1")
         now_ms = self.both.now.wall_ms
