@@ -60,3 +60,12 @@ def test_lease_on_a_reserved_job_that_runs_once_waits_for_its_commit(world):
     holder = had(world, "a", "w1")
     pushed(world, "a", rules=JobRules(sticky=True, delivery_mode=DeliveryMode.ONCE))
     assert world.one(holder=holder).is_once
+
+
+def test_tenant_of_a_queue_that_became_fair_is_never_continued(world):
+    """Its jobs run beside each other, whoever had the last one before."""
+    holder = had(world, "a", "w1")
+    world.settings(fair=True)
+    pushed(world, "a", rules=JobRules())
+    assert world.shard.sticky.last.find("q", "a") == holder.session_id
+    assert not world.one(holder=holder).continues_group

@@ -11,6 +11,7 @@ from jobline_server.engine.changes import Changes
 from jobline_server.engine.decide.admin import decide_cancel
 from jobline_server.engine.decide.awaiting import decide_forget
 from jobline_server.engine.decide.dependencies import end_block_timeouts, release_dependents
+from jobline_server.engine.decide.timers import next_deadline
 from jobline_server.engine.dependencies import Dependencies, ParentEnd
 from jobline_server.engine.dependency_messages import ForgetJobs
 from jobline_server.engine.invariants import Violation, check
@@ -20,8 +21,13 @@ from tests.unit.engine.dependents import child, is_free, push, told
 
 
 @pytest.fixture
-def records() -> Dependencies:
-    return Dependencies(Changes().awaited)
+def changes() -> Changes:
+    return Changes()
+
+
+@pytest.fixture
+def records(changes) -> Dependencies:
+    return Dependencies(changes.awaited)
 
 
 def one(_child: int) -> int:
@@ -55,6 +61,43 @@ def test_a_job_that_ends_again_while_others_are_told_is_told_once_a_slice(record
     assert [found.parent for found in records.next_told(9, one)] == [1, 2]
 
 
+def test_an_end_that_is_forgotten_half_told_begins_again_with_the_first_child(records):
+    """The parent was retried meanwhile, and ended another time."""
+    records.wait(5, [1])
+    records.wait(6, [1])
+    records.note_end(1, ParentEnd.DEAD)
+    [found] = records.next_told(1, one)
+    assert (found.children, found.is_last) == ([5], False)
+    records.forget_end(1)
+    assert records.next_told(9, one) == []
+    records.note_end(1, ParentEnd.COMPLETED)
+    [found] = records.next_told(9, one)
+    assert (found.children, found.is_last) == ([5, 6], True)
+
+
+def test_parents_that_cost_more_than_a_slice_are_told_in_the_next(records):
+    """A parent costs one, besides its children."""
+    for parent in (1, 2):
+        records.wait(parent + 4, [parent])
+        records.note_end(parent, ParentEnd.DEAD)
+    assert [found.parent for found in records.next_told(2, one)] == [1]
+    records.stop_waiting(5, [1])
+    records.forget_end(1)
+    assert [found.parent for found in records.next_told(2, one)] == [2]
+
+
+def test_what_a_checkpoint_keeps_is_told_and_then_deleted_there(records, changes):
+    """One without an end is kept for a shard, and is not told."""
+    records.add_stored(1, ParentEnd.DEAD, ())
+    records.add_stored(2, None, (3,))
+    records.wait(5, [1, 2])
+    assert [found.parent for found in records.next_told(9, one)] == [1]
+    records.stop_waiting(5, [1])
+    records.forget_end(1)
+    assert (changes.awaited.to_delete, 1 in records.awaited) == ([1], False)
+    assert records.awaited[2].shards == (3,)
+
+
 def test_only_ended_jobs_without_an_end_are_looked_up(records):
     records.wait(5, [1, 2, 3])
     records.note_end(3, ParentEnd.DEAD)
@@ -84,6 +127,21 @@ def test_a_child_that_goes_between_two_slices_is_skipped(world):
     decide_cancel(world.shard, world.now, [first + 1])
     told(world)
     assert world.ended()[first + 1][0] is JobState.CANCELLED
+    assert is_free(world)
+
+
+def test_a_job_that_waits_without_a_limit_needs_no_timer(world):
+    push(world, child(world.row()))
+    assert next_deadline(world.shard, world.now) is None
+
+
+def test_invariants_hold_while_children_are_yet_to_be_told(world):
+    parent = world.row()
+    push(world, child(parent))
+    decide_cancel(world.shard, world.now, [parent])
+    world.check()
+    assert world.shard.dependencies.awaited[parent].end is ParentEnd.CANCELLED
+    told(world)
     assert is_free(world)
 
 

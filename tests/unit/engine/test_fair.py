@@ -6,7 +6,7 @@ import pytest
 
 from jobline_server.engine import limits
 from jobline_server.engine.commands import RefusalKind, Refused, ReleaseItem
-from jobline_server.engine.decide.admin import decide_retry
+from jobline_server.engine.decide.admin import decide_cancel, decide_retry
 from jobline_server.engine.decide.groups import decide_pause_group, decide_resume_group
 from jobline_server.engine.decide.update import JobChange, decide_update
 from jobline_server.engine.group_settings import GroupSettings, OnDeadHead
@@ -232,3 +232,12 @@ def test_waiting_jobs_can_change_their_priority(world: FairWorld) -> None:
     world.commit()
     assert world.ids() == [second, first]
     world.check()
+
+
+def test_waiting_jobs_of_a_tenant_can_be_cancelled(world: FairWorld) -> None:
+    first, second = world.jobs("a", "a")
+    decide_cancel(world.shard, world.now, [first])
+    world.commit()
+    world.check()
+    assert world.ended()[first][0] is JobState.CANCELLED
+    assert world.ids() == [second]

@@ -23,3 +23,13 @@ def test_what_is_forgotten_is_deleted_where_it_was_written():
     while table.forget(expired_ms + 120_000, 1):
         pass
     assert (changes.to_delete, len(changes.to_write), len(table.records)) == ([1], 0, 0)
+
+
+def test_volatile_table_forgets_without_noting_what_to_delete():
+    """No checkpoint has anything of it."""
+    table = ProducerTable(None)
+    for producer in (A, B):
+        table.remember(Call(producer, 1, 1, 0), 1, 1, 0)
+    expired_ms = table.records[A].expires_ms + 120_000
+    assert table.forget(expired_ms, 9) == 4
+    assert (len(table.records), table.has_any) == (0, False)

@@ -151,3 +151,17 @@ def test_a_job_whose_parent_has_failed_may_be_replaced_in_the_same_push(world):
     assert outcome is REPLACED
     assert world.ended()[first][1].reason is EndReason.REPLACED
     assert world.state(second) is READY
+
+
+def test_a_job_that_waits_for_its_key_alone_comes_with_one_that_waits_for_a_job(world):
+    """In one push, each waits for its own."""
+    parent = world.row()
+    pushed(world, keyed())
+    parent_lease, holder_lease = world.lease().items()
+    [(outcome, parked), (_, waits)] = pushed(world, keyed(), child(parent))
+    assert (outcome, world.state(parked)) == (PARKED, BLOCKED)
+    ack(world, holder_lease)
+    assert (world.state(parked), world.state(waits)) == (READY, BLOCKED)
+    ack(world, parent_lease)
+    assert world.ids() == [parked, waits]
+    assert is_free(world)
