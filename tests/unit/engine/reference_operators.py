@@ -160,6 +160,7 @@ class Operators(ReferenceState):
             for job in self.groups.become_tenants(name, ready):
                 self._tail += 1
                 job.place = self._tail
+                self.sticky.reserved.pop(job.id, None)
         elif was_fair and not settings.fair:
             self.groups.become_serial(name, ready, self.live(S.ACTIVE))
         self.fairness.change(name, was_fair=was_fair, mono_ms=self.mono_ms)
