@@ -16,6 +16,7 @@ from tests.unit.engine.reference_jobs import ModelJob, first
 from tests.unit.engine.reference_sticky import ModelSticky
 
 Key = tuple[str, str]
+NEVER_RAN = {EndReason.EXPIRED, EndReason.DEPENDENCY_FAILED}
 
 
 @dataclass
@@ -91,14 +92,13 @@ class ModelGroups:
         group = self.of(job)
         if job.id in group.line:
             group.line.remove(job.id)
-        is_dead = job.state is JobState.DEAD
+        ran_and_died = job.state is JobState.DEAD and job.reason not in NEVER_RAN
         if self._settings(job.queue).fair:
-            if is_dead and job.reason is not EndReason.EXPIRED and self.is_held_by(job):
+            if ran_and_died and self.is_held_by(job):
                 group.dead.add(job.id)
         elif job.id in group.admitted:
             group.admitted.remove(job.id)
-            ran = job.reason is not EndReason.EXPIRED
-            if is_dead and ran and self.is_held_by(job):
+            if ran_and_died and self.is_held_by(job):
                 group.dead.add(job.id)
             self.go_on(job.queue, job.group)
 
