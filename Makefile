@@ -102,8 +102,8 @@ test-faults: $(SETUP)  ## Run the tests that kill servers and fill disks
 	$(BIN)/pytest -m fault
 
 .PHONY: test-random
-test-random: $(SETUP)  ## Run the same tests in random order: make test-random SEED=7
-	$(BIN)/pytest -m 'not fault' -n $(WORKERS) --dist loadfile -p randomly \
+test-random: $(SETUP)  ## Run the same tests in random order, without random histories: make test-random SEED=7
+	$(BIN)/pytest -m 'not fault' -n $(WORKERS) --dist loadfile $(MACHINES:%=--ignore=%) -p randomly \
 	  --randomly-seed=$(or $(SEED),$$RANDOM)
 
 # The rooms that hold the rules, by the tests that run in their own process. What only a random history

@@ -84,6 +84,10 @@ class ReferenceModel(Operators):
             taken.append(job)
         self.fairness.hand_out(name, taken)
         for job in taken:
+            # None of them is the last one of its group yet.
+            is_serial = bool(job.group) and self._is_serial(job)
+            job.continues = is_serial and self.sticky.had_last(holder, job)
+        for job in taken:
             self._start(job, holder, lease_ms)
         return taken
 
@@ -100,8 +104,8 @@ class ReferenceModel(Operators):
         job.lease_ms = lease_ms or own
         job.deadline_ms = self.mono_ms + job.lease_ms
         self._start_timeout(job)
-        is_serial = bool(job.group) and self._is_serial(job)
-        job.continues = bool(job.group) and self.sticky.lease(holder, job) and is_serial
+        if job.group:
+            self.sticky.lease(holder, job)
 
     def _expire_before_lease(self, name: str) -> None:
         if not self.queues[name].paused and any(job.queue == name for job in self.live(S.READY)):

@@ -43,14 +43,17 @@ class ModelSticky:
         owner = self.owner(job)
         return not owner or (consumer.session and consumer.worker == owner)
 
-    def lease(self, consumer: Consumer, job: ModelJob) -> bool:
-        """Returns whether the consumer had the last job of its group, too."""
+    def had_last(self, consumer: Consumer, job: ModelJob) -> bool:
+        """Whether the consumer had the last job of its group, too."""
+        return consumer.session and self.last.get((job.queue, job.group), "") == consumer.worker
+
+    def lease(self, consumer: Consumer, job: ModelJob) -> None:
+        """The consumer has the last job of its group."""
         self.reserved.pop(job.id, None)
         key = job.queue, job.group
         before, mine = self.last.get(key, ""), consumer.worker if consumer.session else ""
         if job.options.rules.sticky or before != mine:
             self.last[key] = mine if job.options.rules.sticky else ""
-        return bool(mine) and mine == before
 
     def look(self, mono_ms: int) -> None:
         """The timers look."""
