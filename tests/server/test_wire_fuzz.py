@@ -61,6 +61,8 @@ VALID: dict[str, dict[str, Any]] = {
         "payloads": ["YQ==", "Yg=="],
         "headerColumns": [{"key": "a", "values": ["own", ""]}, {"key": "c", "values": ["é", "d"]}],
         "jobKeys": ["l", ""],
+        "groups": ["g", ""],
+        "uniqueKeys": ["u", ""],
         "ackLevel": 3,
     },
     "JobService/Pull": {"queues": [{"queue": "fuzz", "weight": 2}], "maxJobs": 3, "worker": "w"},

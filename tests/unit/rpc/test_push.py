@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from jobline.v1 import job_service_pb2
 from jobline_server.engine.commands import Push, Pushed, Refused
 from jobline_server.engine.producers import Call
+from jobline_server.engine.ties import NO_TIES, Ties
 from jobline_server.engine.values import AckLevel, JobOptions, PushOutcome
 from jobline_server.rpc.convert import options as options_module
 from jobline_server.rpc.convert.options import OptionsTable
@@ -123,6 +124,19 @@ def test_rows_with_common_options_beside_other_payloads_stay_rows(reader: PushRe
     assert [own.name for own in command.rows.options] == ["n"]
     assert command.options == JobOptions()
     assert list(command.payloads) == [b"p"]
+
+
+@pytest.mark.parametrize("column", ["groups", "unique_keys"])
+def test_a_column_beside_payloads_is_theirs_and_not_the_rows(
+    reader: PushReader, column: str
+) -> None:
+    """Rows with nothing of their own go before the payloads, which alone have the column."""
+    command = reader.command(request(jobs=[{"text": "a"}], payloads=[b"p"], **{column: ["own"]}))
+
+    assert command.rows.payloads == [b"a", b"p"]
+    tied = Ties(group="own") if column == "groups" else Ties(unique_key="own")
+    assert command.rows.ties == [NO_TIES, tied]
+    assert not command.payloads
 
 
 def test_the_same_options_are_one_object(reader: PushReader) -> None:

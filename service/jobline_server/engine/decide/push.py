@@ -97,7 +97,7 @@ def decide_push(
     if command.calls:
         check_room_for_calls(shard, shard.age.at(now), command.calls)
     first_id = shard.next_id()
-    count = len(rows) + len(payloads)
+    count = len(rows.payloads) + len(payloads)
     if count:
         known_queue(shard, now, command.queue, has_room=command.has_room)
         # A queue that was created just now took an id.
@@ -153,7 +153,7 @@ def _check_room(
     shared = [command.options] if len(payloads) else []
     check_limiters(shard.limiters, chain(shared, rows.options))
     load = shard.load
-    count = len(rows) + len(payloads)
+    count = len(rows.payloads) + len(payloads)
     size = payloads.bytes_of(0, len(payloads)) + sum(map(len, rows.payloads))
     leaving: Sequence[str] = ()
     if claims is not None:
@@ -198,16 +198,16 @@ def _emit_all(
 ) -> None:
     """Emits the facts of a push; ids are given in the order of the push."""
     first_id = shard.next_id()
-    lots = _lots_of(payloads, first_id + len(rows))
+    lots = _lots_of(payloads, first_id + len(rows.payloads))
     to_front = command.options.rules.lifo
     if to_front:
         # Each fact goes before those already there: the last one first, so that the order is kept.
         lots.reverse()
-    elif rows:
+    elif rows.payloads:
         _emit_jobs(shard, now, command, rows, first_id, terms)
     for lot_id, of_lot in lots:
         _emit_lot(shard, now, command, of_lot, lot_id, terms)
-    if rows and to_front:
+    if to_front and rows.payloads:
         _emit_jobs(shard, now, command, rows, first_id, terms)
 
 

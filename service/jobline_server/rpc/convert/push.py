@@ -20,7 +20,7 @@ from jobline_server.engine.job_columns import JobColumns
 from jobline_server.engine.payloads import NO_PAYLOADS, Payloads
 from jobline_server.engine.producers import Call
 from jobline_server.engine.rules import NO_RULES
-from jobline_server.engine.ties import Ties
+from jobline_server.engine.ties import NO_TIES, Ties
 from jobline_server.engine.values import AckLevel, JobOptions
 from jobline_server.rpc.convert.columns import check_keys, columns_of
 from jobline_server.rpc.convert.options import OptionsTable, SharedOptions
@@ -104,8 +104,6 @@ class PushReader:
             command.calls = (_call_of(request),)
         elif _REQUEST_ID in given:
             _take_request_id(command, request)
-        groups = groups_of(given[_GROUPS], plain) if _GROUPS in given else []
-        ties = ties_beside(list(given.get(_UNIQUE_KEYS, ())), groups, plain, shared.ties)
         columns = None
         if _HEADER_COLUMNS in given or _JOB_KEYS in given:
             keys = given.get(_JOB_KEYS, ())
@@ -119,9 +117,9 @@ class PushReader:
             self._check_sizes(payloads, payloads.bytes_max, payloads.bytes_of(0, plain), "payloads")
         else:
             raise fields.invalid("jobs", "a push needs jobs or payloads")
-        if ties:
-            _tie_payloads(command, ties)
-        if command.rows or shared.options.rules is not NO_RULES:
+        if shared.ties is not NO_TIES or _UNIQUE_KEYS in given or _GROUPS in given:
+            _tie_payloads(command, given, plain, shared.ties)
+        if command.rows.payloads or shared.options.rules is not NO_RULES:
             _check_together(command, plain)
         if spread_ms:
             spread_out(command, spread_ms, self._wall_ms())
@@ -170,6 +168,7 @@ class PushReader:
             and not has_indexes
             and beside is None
             and not request.groups
+            and not request.unique_keys
             and _go_together(options, command.options if plain else None)
         ):
             command.options = options[0]
@@ -184,9 +183,13 @@ class PushReader:
             command.rows.run_at_ms = _moments(rows, starts, command.run_at_ms, self._wall_ms())
 
 
-def _tie_payloads(command: Push, ties: list[Ties]) -> None:
-    """Makes rows of the payloads of a push, which have these ties."""
-    if not command.payloads:
+def _tie_payloads(command: Push, given: dict[Any, Any], count: int, shared: Ties) -> None:
+    """Makes rows of the `count` payloads of a push, if they have ties: `shared` ones, or those that
+    stand beside them.
+    """
+    groups = groups_of(given[_GROUPS], count) if _GROUPS in given else []
+    ties = ties_beside(list(given.get(_UNIQUE_KEYS, ())), groups, count, shared)
+    if not ties:
         return
     if len(ties) > limits.PUSH_JOBS_MAX:
         why = f"at most {limits.PUSH_JOBS_MAX} with a group, a unique key or jobs to wait for"

@@ -55,6 +55,10 @@ class Handlers:
             if not of_queue:
                 del self._by_queue[queue]
 
+    def __contains__(self, queue: str) -> bool:
+        """Returns whether any worker has announced a handler for a queue."""
+        return queue in self._by_queue
+
     def find(self, queue: str, name: str) -> Mapping[HandlerVariant, int]:
         """Returns the variants of the handlers that take jobs of this name, and how many workers
         have each: handlers of the name, and those for any name of workers that have none of it.

@@ -61,6 +61,10 @@ class PayloadChecks:
         self._core = core
         self._handlers = handlers
 
+    def may_refuse(self, queue: str) -> bool:
+        """Returns whether there is something to check payloads of a queue against."""
+        return queue in self._handlers and checks(self._core.slots.find_queue(queue))
+
     async def check(self, command: Push) -> None:
         """Raises `Refused` with PAYLOAD_MISFIT or TOO_LARGE. A push that came before is not
         refused, nor a job whose key is known: what was stored was checked then.

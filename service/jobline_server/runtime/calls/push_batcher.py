@@ -23,7 +23,7 @@ from jobline_server.engine.decide.push import decide_push
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import AckLevel
 from jobline_server.runtime.calls.duplicates import notice_duplicates
-from jobline_server.runtime.calls.payload_checks import PayloadChecks, checks
+from jobline_server.runtime.calls.payload_checks import PayloadChecks
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.ended.outcomes import OutcomeLookup
 from jobline_server.runtime.slots import ShardSlot
@@ -69,7 +69,7 @@ class PushBatcher:
         """Stores jobs and returns when the level is reached. A push whose keys are all known waits
         for the commit that may still be under way for them.
         """
-        if checks(self._core.slots.find_queue(command.queue)):
+        if self.checks.may_refuse(command.queue):
             await self.checks.check(command)
         columns = command.payloads.columns
         has_more = command.rows.payloads or command.request_id
@@ -126,7 +126,7 @@ class PushBatcher:
 
     def _decide(self, slot: ShardSlot, command: Push, outcomes: Outcomes = NO_OUTCOMES) -> Pushed:
         core = self._core
-        core.check_accepting(slot, len(command.rows) + len(command.payloads) + 1)
+        core.check_accepting(slot, len(command.rows.payloads) + len(command.payloads) + 1)
         now = core.now()
         pushed = decide_push(slot.shard, now, command, outcomes)
         if pushed.exceptions and core.wants_events():
