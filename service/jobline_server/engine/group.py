@@ -13,7 +13,7 @@ A group exists while it has live jobs, settings, a pause, or a dead job that hol
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Protocol
 
 from jobline_server.engine import limits
@@ -49,7 +49,8 @@ class Group:
         "paused_by",
         "pause_reason",
         "dead_heads",
-        "admitted",
+        "_only",
+        "_several",
         # bookkeeping
         "live",
         "ready",
@@ -65,7 +66,10 @@ class Group:
         self.paused = False
         self.paused_by = self.pause_reason = ""
         self.dead_heads: tuple[int, ...] = ()
-        self.admitted: list[Member] = []
+        # The admitted jobs: most groups have one at a time, without a table that is larger than it;
+        # others have a table by id, as they may have a thousand.
+        self._only: Member | None = None
+        self._several: dict[int, Member] | None = None
         # How many live jobs it has, and how many of them are READY and not admitted.
         self.live = self.ready = 0
         # Most groups never have a job that waits, and an empty deque is larger than all the rest.
@@ -78,24 +82,48 @@ class Group:
             if job.state is _READY:
                 yield job
 
+    @property
+    def admitted(self) -> Collection[Member]:
+        """The jobs that it has admitted, in this order."""
+        if self._several is not None:
+            return self._several.values()
+        return () if self._only is None else (self._only,)
+
     def active(self) -> int:
         """Returns how many of its jobs are ACTIVE."""
         return sum([job.state is _ACTIVE for job in self.admitted])
 
     def has_admitted(self, job: Member) -> bool:
         """Returns whether a job is admitted."""
-        for admitted in self.admitted:  # noqa: SIM110  # a generator costs more
-            if admitted is job:
-                return True
-        return False
+        if self._several is None:
+            return self._only is job
+        return self._several.get(job.id) is job
+
+    def admit(self, job: Member) -> None:
+        """Counts a job among the admitted ones; the caller puts it into its lane."""
+        if self._several is None:
+            if self._only is None:
+                self._only = job
+                return
+            self._several, self._only = {self._only.id: self._only}, None
+        self._several[job.id] = job
 
     def dismiss(self, job: Member) -> bool:
         """Takes a job out of the admitted ones; returns whether it was one of them."""
-        for index, admitted in enumerate(self.admitted):
-            if admitted is job:
-                del self.admitted[index]
-                return True
-        return False
+        if not self.has_admitted(job):
+            return False
+        self._only = None
+        if self._several is not None:
+            del self._several[job.id]
+            if not self._several:
+                self._several = None
+        return True
+
+    def dismiss_all(self) -> list[Member]:
+        """Takes all jobs out of the admitted ones; returns them."""
+        admitted = list(self.admitted)
+        self._only = self._several = None
+        return admitted
 
     def has_room(self, defaults: GroupSettings) -> bool:
         """Returns whether it may admit a job, if its queue has these settings for groups."""
@@ -152,7 +180,8 @@ class Group:
         """
         waiting = self._waiting
         if waiting is not None and len(waiting) > 2 * self.ready + GONE_SPARE:
-            self._waiting = deque(self.waiting()) if self.ready else None
+            left = [job for job in waiting if job.state is _READY]
+            self._waiting = deque(left) if left else None
 
     def has_record(self) -> bool:
         """Returns whether it has anything that its jobs do not say."""

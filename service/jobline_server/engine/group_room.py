@@ -74,7 +74,11 @@ def _refusal_of_depth(queue: Queue | None, name: str, count: int) -> Refused | N
     if limit is None and queue is not None and queue.fair is not None:
         return None
     limit = limit or limits.GROUP_WAITING_MAX
-    waiting = 0 if group is None or queue is None else group.live - active_of(queue, group)
+    live = 0 if group is None else group.live
+    if live + count <= limit:
+        # Without counting which of them are ACTIVE.
+        return None
+    waiting = live if group is None or queue is None else live - active_of(queue, group)
     if waiting + count <= limit:
         return None
     message = f"group {name} has {waiting} of {limit} waiting jobs"

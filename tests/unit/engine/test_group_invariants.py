@@ -46,7 +46,7 @@ def test_wrong_number_of_groups_is_noticed(world, group):
 
 
 def test_leased_job_that_was_not_admitted_is_noticed(world, group):
-    group.admitted.clear()
+    group.dismiss_all()
     assert "is ACTIVE, admitted=False" in groups_add_up(world.shard)
 
 
@@ -82,7 +82,7 @@ def test_paused_group_with_a_job_in_a_lane_is_noticed(world):
 
 def test_group_with_room_whose_jobs_wait_is_noticed(world, group):
     decide_pause_group(world.shard, world.now, "q", "g", "", "")
-    group.admitted.clear()
+    group.dismiss_all()
     group.paused = False
     assert groups_run_in_order(world.shard) == "group g has room, and jobs wait"
     group.settings = GroupSettings(concurrency=2)
@@ -90,5 +90,6 @@ def test_group_with_room_whose_jobs_wait_is_noticed(world, group):
 
 
 def test_volatile_job_in_a_group_is_noticed(world, group):
-    group.admitted[0].volatile = True
+    [job] = group.admitted
+    job.volatile = True
     assert groups_run_in_order(world.shard) == "group g has a volatile job"

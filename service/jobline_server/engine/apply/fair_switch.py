@@ -57,8 +57,7 @@ def _leave_line(shard: ShardState, queue: Queue, group: Group) -> list[Job]:
     """Takes the jobs that a group has admitted, and those that wait in it, out of it and out of
     lanes; returns them in order.
     """
-    admitted = [shard.jobs[job.id] for job in sorted(group.admitted, key=place_of)]
-    group.admitted.clear()
+    admitted = [shard.jobs[job.id] for job in sorted(group.dismiss_all(), key=place_of)]
     found = [
         taken_off_lane(shard, queue, job.id) if job.state is _READY else job for job in admitted
     ]
@@ -80,7 +79,8 @@ def _make_plain(shard: ShardState, queue: Queue, fair: FairShare) -> None:
     for group in queue.groups:
         tenant = fair.tenants.find(group.name)
         if tenant is not None:
-            group.admitted += sorted(tenant.running.values(), key=place_of)
+            for job in sorted(tenant.running.values(), key=place_of):
+                group.admit(job)
             shard.changes.jobs.to_write.add_many(list(tenant.running), None)
         for job in sorted(ready.get(group.name, ()), key=place_of):
             job.order = shard.tail_order()

@@ -83,7 +83,7 @@ def replace_ready(shard: ShardState, job: Job, changed: Job) -> None:
         unreserve(changed)
     job.become_stand_in()
     if is_admitted and changed.state is _READY:
-        group.admitted.append(changed)
+        group.admit(changed)
     elif is_admitted:
         groups.admit_next(shard, queue, group)
 

@@ -146,7 +146,7 @@ def admit_next(shard: ShardState, queue: Queue, group: Group) -> None:
 
 def _admit(shard: ShardState, queue: Queue, group: Group, job: Member) -> None:
     """Puts a job at the tail of its lane."""
-    group.admitted.append(job)
+    group.admit(job)
     job.order = shard.tail_order()
     if job.options.rules.sticky:
         shard.sticky.reserve(cast("Job", job), job.offset)

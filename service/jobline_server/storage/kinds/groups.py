@@ -72,7 +72,7 @@ def note_member(loading: Loading, job: Job, blob: bytes) -> None:
         if is_ready:
             loading.ready[queue].append(job)
     elif store_pb2.StoredJob.FromString(blob).admitted:
-        known_group(loading.shard, queue, job.ties.group).admitted.append(job)
+        known_group(loading.shard, queue, job.ties.group).admit(job)
         if is_ready:
             loading.ready[queue].append(job)
     elif is_ready:
@@ -87,7 +87,7 @@ def _end_loading(loading: Loading) -> bool:
                 wait(queue, group, job)
             else:
                 # The job before it was damaged, and is lost.
-                group.admitted.append(job)
+                group.admit(job)
                 loading.shard.changes.jobs.to_write.add(job.id)
                 loading.ready[queue].append(job)
     loading.members.clear()
@@ -99,7 +99,8 @@ def _end_loading(loading: Loading) -> bool:
 def _sort_admitted(queue: Queue) -> None:
     for group in queue.groups:
         if len(group.admitted) > 1:
-            group.admitted.sort(key=place_of)
+            for job in sorted(group.dismiss_all(), key=place_of):
+                group.admit(job)
 
 
 def _save(_shard: Shard, number: int, group: Group) -> tuple[int, bytes]:
