@@ -127,12 +127,9 @@ def test_rows_with_common_options_beside_other_payloads_stay_rows(reader: PushRe
 
 
 @pytest.mark.parametrize("column", ["groups", "unique_keys"])
-def test_a_column_beside_payloads_is_theirs_and_not_the_rows(
-    reader: PushReader, column: str
-) -> None:
+def test_a_column_beside_payloads_is_theirs_alone(reader: PushReader, column: str) -> None:
     """Rows with nothing of their own go before the payloads, which alone have the column."""
     command = reader.command(request(jobs=[{"text": "a"}], payloads=[b"p"], **{column: ["own"]}))
-
     assert command.rows.payloads == [b"a", b"p"]
     tied = Ties(group="own") if column == "groups" else Ties(unique_key="own")
     assert command.rows.ties == [NO_TIES, tied]
