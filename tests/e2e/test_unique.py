@@ -49,13 +49,14 @@ async def test_each_mode_does_what_it_says(tmp_path: Path) -> None:
 
         outcomes = {}
         for mode in UniqueMode:
-            first = await push(mode.name, mode, unique_ttl=60)
+            start = {"delay": 60} if mode is UniqueMode.DEBOUNCE else {}
+            first = await push(mode.name, mode, unique_ttl=60, **start)
             assert first[0] is Out.CREATED
             if mode is UniqueMode.REJECT:
                 with pytest.raises(UniqueKeyHeld):
                     await push(mode.name, "reject")
                 continue
-            second = await push(mode.name, mode.name.lower(), unique_ttl=60)
+            second = await push(mode.name, mode.name.lower(), unique_ttl=60, **start)
             is_new = second[1] != first[1]
             outcomes[mode.name] = second[0].name, is_new
 

@@ -15,6 +15,7 @@ from jobline_server.engine.job_log import NewLine
 from jobline_server.engine.payloads import NO_PAYLOADS, Payloads
 from jobline_server.engine.phases import FinishedPhase
 from jobline_server.engine.producers import Call
+from jobline_server.engine.ties import NO_TIES, Ties
 from jobline_server.engine.values import (
     AckLevel,
     FailAction,
@@ -99,8 +100,14 @@ class Push:
     """The producers' calls that it carries out: one, or several without `rows`; see `call_jobs`."""
     call_jobs: tuple[int, ...] = ()
     """The number of jobs of each call."""
-    listed: int = 0
-    """How many rows were sent in `jobs`, for names of fields; the others were payloads."""
+    listed: int | None = None
+    """How many jobs, the first ones, were sent in `jobs`; None: all rows. It serves names of fields
+    (`push_fields`), as do the next two.
+    """
+    shared_options: JobOptions | None = None
+    """Options that the push shares, where `options` has those of its only jobs as well."""
+    shared_ties: Ties = NO_TIES
+    """Ties that the push shares; those of each row include them."""
     has_room: bool = False
     """Whether to skip the checks for room, as the command that caused this push was admitted."""
 

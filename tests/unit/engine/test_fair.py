@@ -66,11 +66,11 @@ def test_serial_groups_have_no_priority(world: FairWorld) -> None:
         world.jobs("a", options=JobOptions(priority=9))
     assert (refused.value.kind, refused.value.field) == (
         RefusalKind.INVALID_FIELD,
-        "options.priority",
+        "jobs[0].options.priority",
     )
     with pytest.raises(Refused) as refused:
         world.jobs("a", options=JobOptions(rules=JobRules(lifo=True)))
-    assert refused.value.field == "options.lifo"
+    assert refused.value.field == "jobs[0].options.lifo"
 
 
 def test_weight_is_a_share_of_worker_time(world: FairWorld) -> None:

@@ -83,11 +83,14 @@ def test_worker_says_until_when_a_queue_is_limited(world):
 
 def test_push_with_a_limiter_that_does_not_exist_is_refused(world):
     put(world, most=1)
-    for job in (lambda: lot(world, 1, "api", "other"), lambda: world.row(rules=rules("other"))):
+    for job, field in (
+        (lambda: lot(world, 1, "api", "other"), "options.limiters"),
+        (lambda: world.row(rules=rules("other")), "jobs[0].options.limiters"),
+    ):
         with pytest.raises(Refused) as refused:
             job()
         assert refused.value.kind is RefusalKind.LIMITER_NOT_FOUND
-        assert refused.value.field == "options.limiters"
+        assert refused.value.field == field
 
 
 def test_push_that_is_repeated_after_its_limiter_was_deleted_is_answered(world):

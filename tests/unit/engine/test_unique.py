@@ -171,7 +171,7 @@ class TestExtend:
     def test_without_a_ttl_it_is_refused(self, world, mode):
         with pytest.raises(Refused, match="needs a unique_ttl") as refused:
             one(world, mode)
-        assert refused.value.field == "options.unique_ttl"
+        assert refused.value.field == "jobs[0].options.unique_ttl"
         assert "q" not in world.shard.queues
 
     def test_the_queue_may_say_mode_and_ttl(self, world):

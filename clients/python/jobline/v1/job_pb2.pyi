@@ -687,11 +687,14 @@ class JobOptions(_message.Message):
     any job. Unset: 1.
     """
     on_dead_head: Global___OnDeadHead.ValueType
-    """Optional. What its group does when this job is dead after it ran. Unset: CONTINUE, or as its group or
-    queue has it.
+    """Optional. What its group does when this job is dead after it ran. Needs a `group`: INVALID_ARGUMENT; shared
+    by a push, one of its jobs needs one. Unset: CONTINUE, or as its group or queue has it.
     """
     unique_mode: Global___UniqueMode.ValueType
-    """Optional. What happens while another job holds the unique key. Unset: KEEP."""
+    """Optional. What happens while another job holds the unique key. This and the two fields below need a
+    `unique_key`: INVALID_ARGUMENT; shared by a push, one of its jobs needs one. DEBOUNCE needs a `delay` or
+    `run_at` too, unless it is the queue's mode. Unset: KEEP.
+    """
     sticky: _builtins.bool
     """Optional. It prefers the stream session that had the last job of its group, idle times of the group
     included: for at most 5 s it waits until that worker has room, then any worker gets it; at once if that
@@ -699,7 +702,9 @@ class JobOptions(_message.Message):
     INVALID_ARGUMENT. Unset: any worker.
     """
     on_dependency_failure: Global___DependencyPolicy.ValueType
-    """Optional. What happens if one of `depends_on` does not complete. Unset: FAIL."""
+    """Optional. What happens if one of `depends_on` does not complete. This and `block_timeout` need jobs to
+    depend on: INVALID_ARGUMENT; shared by a push, one of its jobs needs them. Unset: FAIL.
+    """
     @_builtins.property
     def headers(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """Optional. At most 64 entries, 8 KiB together. Trace context travels here."""
@@ -775,7 +780,7 @@ class JobOptions(_message.Message):
     @_builtins.property
     def unique_max_wait(self) -> _duration_pb2.Duration:
         """Optional. DEBOUNCE delays a job no longer than this after the first push of its series, 0 s … 400
-        days. Unset: as long as pushes come.
+        days. Not with another `unique_mode`: INVALID_ARGUMENT. Unset: as long as pushes come.
         """
 
     @_builtins.property

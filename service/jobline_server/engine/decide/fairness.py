@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 from jobline_server.engine import limits
 from jobline_server.engine.commands import Push, RefusalKind, Refused
+from jobline_server.engine.push_fields import option_field
 from jobline_server.engine.queue import Queue
+
+_PRIORITY, _LIFO = attrgetter("priority"), attrgetter("rules.lifo")
 
 
 def check_switch(queue: Queue) -> None:
@@ -26,7 +31,7 @@ def refuse_priorities(queue: Queue | None, command: Push) -> None:
         return
     for index, (options, ties) in enumerate(zip(rows.options, rows.ties, strict=True)):
         if ties.group and (options.priority or options.rules.lifo):
-            place = f"jobs[{index}].options" if index < command.listed else "options"
-            what = "priority" if options.priority else "lifo"
+            name, value_of = ("priority", _PRIORITY) if options.priority else ("lifo", _LIFO)
             message = f"not together with group, unless queue {command.queue} is fair"
-            raise Refused(RefusalKind.INVALID_FIELD, message, field=f"{place}.{what}")
+            field = option_field(command, index, name, value_of)
+            raise Refused(RefusalKind.INVALID_FIELD, message, field=field)

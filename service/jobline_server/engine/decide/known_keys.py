@@ -13,6 +13,7 @@ from jobline_server.engine.job_columns import JobColumns
 from jobline_server.engine.keys import JOB_KEY, KeyRecord, digest_of, hash_of
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.producers import CallRecord
+from jobline_server.engine.push_fields import job_key_field
 from jobline_server.engine.values import STORED_OUTCOMES, AckLevel, Now, PushOutcome
 from jobline_server.engine.view import ShardView
 
@@ -123,14 +124,14 @@ def without_duplicates(
     rows, payloads = command.rows, command.payloads
     new_keys = _NewKeys(shard, now, command, level, exceptions)
     of_rows = rows.job_keys or _none(rows)
-    fresh = new_keys.pick(of_rows, rows.payloads, 0, "jobs[{}].job_key", claims)
+    fresh = new_keys.pick(of_rows, rows.payloads, 0, claims)
     if claims is not None:
         rows = claims.put_into(rows, fresh)
     elif len(fresh) < len(rows):
         rows = rows.picked(fresh)
     keys = job_keys_of(payloads)
     if keys:
-        fresh = new_keys.pick(keys, payloads, len(command.rows), "job_keys[{}]")
+        fresh = new_keys.pick(keys, payloads, len(command.rows))
         payloads = payloads.picked(fresh) if len(fresh) < len(payloads) else payloads
     return rows, payloads, new_keys.found
 
@@ -164,7 +165,6 @@ class _NewKeys:
         keys: Iterable[str],
         payloads: Iterable[bytes],
         first_index: int,
-        field: str,
         claims: Claims | None = None,
     ) -> list[int]:
         """Returns the indexes of the new jobs; the others go to the exceptions, with indexes
@@ -195,7 +195,8 @@ class _NewKeys:
                     else f"job_key is known for job {known.job_id} with another payload, or one "
                     "that is never written"
                 )
-                raise Refused(RefusalKind.IDEMPOTENCY_MISMATCH, why, field=field.format(index))
+                field = job_key_field(self._command, first_index + index)
+                raise Refused(RefusalKind.IDEMPOTENCY_MISMATCH, why, field=field)
             if claims is not None:
                 claims.note_id(index, job_id)
             self._exceptions.append((first_index + index, outcome, job_id))

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
+from itertools import chain
 
 from jobline_server.engine import limits
 from jobline_server.engine.allowance import TimeLimit
-from jobline_server.engine.commands import RefusalKind, Refused
+from jobline_server.engine.commands import Push, RefusalKind, Refused
 from jobline_server.engine.decide.queues import LIMITED_BY_WORKER
+from jobline_server.engine.job_columns import JobColumns
 from jobline_server.engine.limiter_entries import LimiterChanged, LimiterDeleted
 from jobline_server.engine.limiters import Limiters, LimiterSettings
+from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.rates import RateLimit
 from jobline_server.engine.rules import NO_RULES
-from jobline_server.engine.values import JobOptions, Now
+from jobline_server.engine.values import Now
 from jobline_server.engine.view import ShardView
 
 
@@ -74,14 +76,27 @@ def decide_worker_limit(shard: ShardView, now: Now, name: str, until_ms: int, wo
         _change(shard, now, replace(before, limited=limited))
 
 
-def check_limiters(limiters: Limiters, pushed: Iterable[JobOptions]) -> None:
-    """Refuses options that name a limiter which does not exist, with LIMITER_NOT_FOUND."""
-    for options in pushed:
+def check_limiters(limiters: Limiters, command: Push, rows: JobColumns, payloads: Payloads) -> None:
+    """Refuses a push whose new jobs, `rows` and `payloads`, name a limiter that does not exist,
+    with LIMITER_NOT_FOUND.
+    """
+    shared = [command.options] if len(payloads) else []
+    for options in chain(shared, rows.options):
         if options.rules is NO_RULES:
             continue
         for name in options.rules.limiters:
             if limiters.find(name) is None:
-                raise _not_found(name, "options.limiters")
+                raise _not_found(name, _field_of(command, name))
+
+
+def _field_of(command: Push, name: str) -> str:
+    """Returns the field of a push that names a limiter."""
+    shared = command.shared_options or command.options
+    if name in shared.rules.limiters:
+        return "options.limiters"
+    named = [name in options.rules.limiters for options in command.rows.options]
+    # Without rows, the options of all jobs are the same.
+    return f"jobs[{named.index(True) if named else 0}].options.limiters"
 
 
 def _change(shard: ShardView, now: Now, limiter: LimiterSettings) -> None:

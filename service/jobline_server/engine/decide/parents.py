@@ -12,13 +12,14 @@ from dataclasses import dataclass, field, replace
 
 from jobline_server.engine import effective, limits
 from jobline_server.engine.blocked_entries import DependenciesFailed
-from jobline_server.engine.commands import RefusalKind, Refused
+from jobline_server.engine.commands import Push, RefusalKind, Refused
 from jobline_server.engine.decide.awaiting import await_elsewhere
 from jobline_server.engine.decide.known_keys import PushDeviations
 from jobline_server.engine.decide.outcomes import Outcomes, states_of
 from jobline_server.engine.dependencies import END_OF_STATE, ParentEnd
 from jobline_server.engine.entries import JobsPushed
 from jobline_server.engine.job_columns import JobColumns
+from jobline_server.engine.push_fields import depends_on_field
 from jobline_server.engine.rules import DependencyPolicy
 from jobline_server.engine.ties import NO_TIES, Ties
 from jobline_server.engine.values import STORED_OUTCOMES, JobState, Now, PushOutcome
@@ -69,9 +70,13 @@ def has_parents(rows: JobColumns) -> bool:
 
 
 def parents_of(
-    shard: ShardView, rows: JobColumns, exceptions: PushDeviations, outcomes: Outcomes
+    shard: ShardView,
+    command: Push,
+    rows: JobColumns,
+    exceptions: PushDeviations,
+    outcomes: Outcomes,
 ) -> Parents:
-    """Returns what is known of the parents of new jobs, before anything is emitted.
+    """Returns what is known of the parents of new jobs, the `rows`, before anything is emitted.
 
     Raises `OutcomesNeeded`, or `Refused` with JOB_NOT_FOUND or DEPENDENCIES_FULL.
     """
@@ -85,14 +90,14 @@ def parents_of(
         left += len(ties.parents) + len(indexes)
         for index in indexes:
             if index in refused:
-                raise _not_found(f"job {index} of this push is not stored")
+                raise _not_stored(command, index)
             # One that is known by the key of another job of this push is new, too.
             if known.get(index, next_id) < next_id:
                 ids[known[index]] = None
     states = states_of(shard, list(ids), outcomes)
     for job_id, state in states.items():
         if state is None:
-            raise _not_found(f"there is no job {job_id}")
+            raise _no_parent(command, job_id, known)
     _check_room(shard, states, left)
     return Parents(states, known)
 
@@ -102,9 +107,25 @@ def _ties_and_indexes(rows: JobColumns) -> Iterator[tuple[Ties, tuple[int, ...]]
     return zip(rows.ties or [NO_TIES] * count, rows.parent_indexes or [()] * count, strict=True)
 
 
-def _not_found(why: str) -> Refused:
+def _not_stored(command: Push, parent: int) -> Refused:
+    child = next(at for at, own in enumerate(command.rows.parent_indexes) if parent in own)
+    why = f"job {parent} of this push is not stored"
+    return _not_found(why, f"jobs[{child}].depends_on_indexes")
+
+
+def _no_parent(command: Push, job_id: int, known: Mapping[int, int]) -> Refused:
+    why, rows = f"there is no job {job_id}", command.rows
+    for child, ties in enumerate(rows.ties):
+        if job_id in ties.parents:
+            return _not_found(why, depends_on_field(command, child))
+    # No job names it: it is known by the key of a job of this push on which another depends.
+    child = next(at for at, own in enumerate(rows.parent_indexes) if job_id in map(known.get, own))
+    return _not_found(why, f"jobs[{child}].depends_on_indexes")
+
+
+def _not_found(why: str, field: str) -> Refused:
     message = f"{why}, on which a job of this push depends"
-    return Refused(RefusalKind.JOB_NOT_FOUND, message, field="depends_on")
+    return Refused(RefusalKind.JOB_NOT_FOUND, message, field=field)
 
 
 def _check_room(shard: ShardView, states: Mapping[int, JobState | None], left: int) -> None:

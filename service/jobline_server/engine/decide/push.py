@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import chain
 from typing import NamedTuple
 
 from jobline_server.engine.commands import Push, Pushed, RefusalKind, Refused
@@ -92,7 +91,7 @@ def decide_push(
         found = without_duplicates(shard, now, command, level, exceptions, claims)
         rows, payloads, new_keys = found
     depends = (rows.ties or rows.parent_indexes) and has_parents(rows)
-    parents = parents_of(shard, rows, exceptions, outcomes) if depends else None
+    parents = parents_of(shard, command, rows, exceptions, outcomes) if depends else None
     _check_room(shard, queue, command, rows, payloads, claims)
     if command.calls:
         check_room_for_calls(shard, shard.age.at(now), command.calls)
@@ -150,8 +149,7 @@ def _check_room(
     """Refuses a push that does not fit. `rows` and `payloads` are its new jobs."""
     if command.has_room:
         return
-    shared = [command.options] if len(payloads) else []
-    check_limiters(shard.limiters, chain(shared, rows.options))
+    check_limiters(shard.limiters, command, rows, payloads)
     load = shard.load
     count = len(rows.payloads) + len(payloads)
     size = payloads.bytes_of(0, len(payloads)) + sum(map(len, rows.payloads))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
+from operator import attrgetter
 
 from jobline_server.engine import effective
 from jobline_server.engine.commands import Push, RefusalKind, Refused
@@ -17,6 +18,7 @@ from jobline_server.engine.decide.unique_holders import settings_of
 from jobline_server.engine.entries import CancelRequested
 from jobline_server.engine.job import Job
 from jobline_server.engine.job_columns import JobColumns
+from jobline_server.engine.push_fields import option_field, unique_key_field
 from jobline_server.engine.ties import Claim, Ties
 from jobline_server.engine.unique import has_let_go, unique_hash
 from jobline_server.engine.unique_entries import JobsReplaced, UniqueKeyExtended
@@ -40,6 +42,7 @@ _KEEPS = {
 }
 # They cannot do without a `unique_ttl`.
 _NEEDS_TTL = (UniqueMode.EXTEND, UniqueMode.THROTTLE)
+_MODE = attrgetter("rules.unique.mode")
 
 
 class Claims:
@@ -102,7 +105,8 @@ class Claims:
         ttl_ms = effective.unique_ttl_ms(options, settings)
         if mode in _NEEDS_TTL and not ttl_ms:
             why = f"{mode.name} needs a unique_ttl, of the job or of its queue"
-            raise Refused(RefusalKind.INVALID_FIELD, why, field="options.unique_ttl")
+            field = option_field(self._command, index, "unique_ttl", _MODE)
+            raise Refused(RefusalKind.INVALID_FIELD, why, field=field)
         until_ms = self._aged_ms + ttl_ms if ttl_ms else 0
         key: HeldKey = self._find(ties.unique_key)
         deviation = self._deviation(key, mode, ties.unique_key, index, next_id, until_ms)
@@ -162,7 +166,7 @@ class Claims:
             if held_by < self._shard.next_id()
             # That job has no id: nothing of this push is stored.
             else "another job of this push has this unique_key",
-            field=f"jobs[{index}].options.unique_key",
+            field=unique_key_field(self._command, index),
         )
 
     def note_id(self, index: int, job_id: int) -> None:
@@ -180,7 +184,7 @@ class Claims:
         raise Refused(
             RefusalKind.JOB_AWAITED,
             "others depend on the job whose place this one would take",
-            field=f"jobs[{index}].options.unique_key",
+            field=unique_key_field(self._command, index),
         )
 
     def _cancel_holder(self, key: HeldKey, deviation: Deviation | None) -> None:

@@ -127,6 +127,7 @@ class OptionsTable:
             message = merged_options(base, override)
             check_headers(message.headers, "headers")
             at_most(set(message.tags), "tags", limits.TAGS_MAX)
+            at_most(set(message.limiters), "limiters", limits.LIMITERS_PER_JOB_MAX)
         return self._keep(base, override, options_from_message(message)), ties
 
     def _keep(self, base: bytes, override: bytes, made: JobOptions) -> JobOptions:

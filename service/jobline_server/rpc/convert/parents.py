@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jobline_server.engine import limits
-from jobline_server.engine.job_columns import JobColumns
+from jobline_server.engine.commands import Push
+from jobline_server.engine.push_fields import depends_on_field
 from jobline_server.engine.ties import NO_TIES
 from jobline_server.rpc.validate import fields
 
@@ -22,15 +23,16 @@ def indexes_of_parents(columns: Sequence[Sequence[int]]) -> list[tuple[int, ...]
     return [tuple(column) for column in columns]
 
 
-def check_parents(rows: JobColumns) -> None:
+def check_parents(command: Push) -> None:
     """Refuses a job that depends on more jobs than it may, and a push whose jobs do so together."""
+    rows = command.rows
     ids: set[int] = set()
     total = 0
     indexes = rows.parent_indexes or [()] * len(rows)
     for at, (ties, own) in enumerate(zip(rows.ties or [NO_TIES] * len(rows), indexes, strict=True)):
         count = len(ties.parents) + len(own)
         if count > limits.PARENTS_MAX:
-            raise fields.too_many(f"jobs[{at}].options.depends_on", limits.PARENTS_MAX)
+            raise fields.too_many(depends_on_field(command, at), limits.PARENTS_MAX)
         total += count
         ids.update(ties.parents)
     if total > limits.PUSH_PARENTS_MAX:

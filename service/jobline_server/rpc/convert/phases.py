@@ -6,6 +6,7 @@ from jobline.v1 import job_pb2
 from jobline_server.engine import limits
 from jobline_server.engine.commands import Push
 from jobline_server.engine.phases import progress_within
+from jobline_server.engine.push_fields import payload_field
 from jobline_server.engine.values import AttemptOutcome, JobState
 from jobline_server.rpc.validate import fields
 from jobline_server.runtime.views import JobView
@@ -21,9 +22,11 @@ def check_phased(command: Push) -> None:
     if max(map(len, rows.payloads), default=0) > bytes_max:
         for index, (payload, options) in enumerate(zip(rows.payloads, rows.options, strict=True)):
             if len(payload) > bytes_max and options.rules.phases:
-                raise fields.too_large(f"jobs[{index}]", _TOO_LARGE)
+                raise fields.too_large(payload_field(command, index), _TOO_LARGE)
     if command.options.rules.phases and command.payloads.bytes_max > bytes_max:
-        raise fields.too_large("payloads", _TOO_LARGE)
+        too_large = [len(payload) > bytes_max for payload in command.payloads]
+        field = payload_field(command, len(rows) + too_large.index(True))
+        raise fields.too_large(field, _TOO_LARGE)
 
 
 def fill_phases(message: job_pb2.Job, view: JobView, *, with_results: bool) -> None:

@@ -17,20 +17,20 @@ from jobline_server.engine import limits
 from jobline_server.engine.columns import LotColumns
 from jobline_server.engine.commands import Push, Refused
 from jobline_server.engine.job_columns import JobColumns
-from jobline_server.engine.payloads import NO_PAYLOADS, Payloads
+from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.producers import Call
 from jobline_server.engine.rules import NO_RULES
 from jobline_server.engine.ties import NO_TIES, Ties
 from jobline_server.engine.values import AckLevel, JobOptions
 from jobline_server.rpc.convert.columns import check_keys, columns_of
+from jobline_server.rpc.convert.companions import needs_companions, refuse_alone
 from jobline_server.rpc.convert.options import OptionsTable, SharedOptions
 from jobline_server.rpc.convert.parents import check_parents, indexes_of_parents
 from jobline_server.rpc.convert.phases import check_phased
 from jobline_server.rpc.convert.spread import checked_spread, spread_out
 from jobline_server.rpc.convert.ties import (
     groups_of,
-    refuse_without_group,
-    tied_rows,
+    make_rows,
     ties_beside,
 )
 from jobline_server.rpc.limits import PUSH_BYTES_MAX
@@ -96,6 +96,7 @@ class PushReader:
             run_at_ms=start_ms(request, self._wall_ms()) if has_start else 0,
             level=fields.enum_member(level, "ack_level", AckLevel) or self._default_level,
             atomic=given.get(_ATOMIC, True),
+            shared_ties=shared.ties,
         )
         plain = len(given.get(_PAYLOADS, ()))
         if plain > limits.PUSH_PAYLOADS_MAX:
@@ -119,8 +120,9 @@ class PushReader:
             raise fields.invalid("jobs", "a push needs jobs or payloads")
         if shared.ties is not NO_TIES or _UNIQUE_KEYS in given or _GROUPS in given:
             _tie_payloads(command, given, plain, shared.ties)
-        if command.rows.payloads or shared.options.rules is not NO_RULES:
-            _check_together(command, plain)
+        if command.rows.payloads or command.options.rules is not NO_RULES:
+            _check_together(command)
+            refuse_alone(command, request, all_start=has_start or spread_ms > 0)
         if spread_ms:
             spread_out(command, spread_ms, self._wall_ms())
         return command
@@ -170,9 +172,12 @@ class PushReader:
             and not request.groups
             and not request.unique_keys
             and _go_together(options, command.options if plain else None)
+            and not needs_companions(options[0].rules)
         ):
+            command.shared_options = command.options
             command.options = options[0]
             command.payloads = Payloads.of(payloads + plain)
+            command.listed = len(rows)
             return
         command.payloads = Payloads.of(plain)
         command.payloads.columns = beside
@@ -194,19 +199,14 @@ def _tie_payloads(command: Push, given: dict[Any, Any], count: int, shared: Ties
     if len(ties) > limits.PUSH_JOBS_MAX:
         why = f"at most {limits.PUSH_JOBS_MAX} with a group, a unique key or jobs to wait for"
         raise fields.too_large("payloads", why)
-    command.rows = tied_rows(
-        command.rows, command.payloads, command.options, command.run_at_ms, ties
-    )
-    command.payloads = NO_PAYLOADS
+    make_rows(command, ties)
 
 
-def _check_together(command: Push, plain: int) -> None:
+def _check_together(command: Push) -> None:
     """Refuses jobs that ask for what does not go together."""
     check_phased(command)
-    refuse_without_group(command, jobs=len(command.rows) - plain)
-    command.listed = len(command.rows) - plain
     if command.rows.ties or command.rows.parent_indexes:
-        check_parents(command.rows)
+        check_parents(command)
 
 
 def _find_mistyped(rows: list[job_pb2.NewJob]) -> None:

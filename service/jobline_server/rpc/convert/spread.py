@@ -5,8 +5,7 @@ from __future__ import annotations
 from jobline.v1 import job_service_pb2
 from jobline_server.engine import limits
 from jobline_server.engine.commands import Push
-from jobline_server.engine.payloads import NO_PAYLOADS
-from jobline_server.rpc.convert.ties import tied_rows
+from jobline_server.rpc.convert.ties import make_rows
 from jobline_server.rpc.validate import fields
 
 
@@ -31,6 +30,5 @@ def spread_out(command: Push, spread_ms: int, wall_ms: int) -> None:
     start_ms = command.run_at_ms or wall_ms
     if start_ms + spread_ms > wall_ms + limits.DELAY_MS_MAX:
         raise fields.invalid("spread", "must end at most 400 days ahead")
-    rows = tied_rows(command.rows, command.payloads, command.options, command.run_at_ms, [])
-    rows.run_at_ms = [start_ms + spread_ms * index // count for index in range(count)]
-    command.rows, command.payloads = rows, NO_PAYLOADS
+    make_rows(command, [])
+    command.rows.run_at_ms = [start_ms + spread_ms * index // count for index in range(count)]

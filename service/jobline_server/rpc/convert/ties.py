@@ -16,9 +16,8 @@ from jobline.v1 import job_pb2
 from jobline_server.engine import limits
 from jobline_server.engine.commands import Push
 from jobline_server.engine.job_columns import JobColumns
-from jobline_server.engine.payloads import Payloads
+from jobline_server.engine.payloads import NO_PAYLOADS
 from jobline_server.engine.ties import NO_TIES, Ties
-from jobline_server.engine.values import JobOptions
 from jobline_server.rpc.convert.columns import check_count, check_keys
 from jobline_server.rpc.validate import fields
 
@@ -87,26 +86,15 @@ def ties_beside(
     return ties if any(one is not NO_TIES for one in ties) else []
 
 
-def refuse_without_group(command: Push, *, jobs: int) -> None:
-    """Refuses sticky jobs that have no group. The first `jobs` rows were sent in `jobs`."""
-    rows = command.rows
-    for index, options in enumerate(rows.options):
-        if options.rules.sticky and not (rows.ties and rows.ties[index].group):
-            place = f"jobs[{index}].options" if index < jobs else "options"
-            raise fields.invalid(f"{place}.sticky", "needs a group")
-    if len(command.payloads) and command.options.rules.sticky:
-        raise fields.invalid("options.sticky", "needs a group")
-
-
-def tied_rows(
-    rows: JobColumns, payloads: Payloads, options: JobOptions, run_at_ms: int, ties: Sequence[Ties]
-) -> JobColumns:
-    """Returns all jobs of a push as rows, `payloads` after `rows`: jobs with ties are no members of
-    lots. `ties` are those of the payloads.
+def make_rows(command: Push, ties: Sequence[Ties]) -> None:
+    """Makes rows of all jobs of a push, the payloads after the others: jobs with ties are no
+    members of lots. `ties` are those of the payloads.
     """
+    rows, payloads = command.rows, command.payloads
+    options, run_at_ms = command.options, command.run_at_ms
     before, after = len(rows), len(payloads)
     keys = [key.decode() for key in payloads.job_keys]
-    return JobColumns(
+    command.rows = JobColumns(
         payloads=[*rows.payloads, *payloads],
         options=[*rows.options, *[payloads.options_of(at, options) for at in range(after)]],
         job_keys=_joined(rows.job_keys, before, keys, after, ""),
@@ -114,6 +102,8 @@ def tied_rows(
         ties=_joined(rows.ties, before, list(ties), after, NO_TIES),
         parent_indexes=_joined(rows.parent_indexes, before, [()] * after, after, ()),
     )
+    command.payloads = NO_PAYLOADS
+    command.listed = before if command.listed is None else command.listed
 
 
 def _joined(first: list[V], before: int, second: list[V], after: int, unset: V) -> list[V]:

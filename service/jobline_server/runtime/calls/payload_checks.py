@@ -23,6 +23,7 @@ from jobline_server.engine.commands import Push, RefusalKind, Refused
 from jobline_server.engine.decide.calls import find_call
 from jobline_server.engine.decide.known_keys import job_keys_of
 from jobline_server.engine.keys import JOB_KEY, REQUEST_ID, hash_of
+from jobline_server.engine.push_fields import payload_field
 from jobline_server.engine.queue import Queue
 from jobline_server.runtime.calls.handlers import Handlers
 from jobline_server.runtime.calls.schema_width import width_of
@@ -176,11 +177,11 @@ def _candidates(command: Push) -> Iterator[Candidate]:
     for index, (payload, options, key) in enumerate(
         zip(rows.payloads, rows.options, keys, strict=True)
     ):
-        yield Candidate(f"jobs[{index}].payload", options.name, payload, key)
+        yield Candidate(payload_field(command, index), options.name, payload, key)
     name, plain_keys = command.options.name, job_keys_of(payloads)
     for index, payload in enumerate(payloads):
         key = plain_keys[index] if plain_keys else ""
-        yield Candidate(f"payloads[{index}]", name, payload, key)
+        yield Candidate(payload_field(command, len(rows) + index), name, payload, key)
 
 
 def _misfit(job: Candidate, why: str) -> Refused:
