@@ -95,6 +95,8 @@ def timeout_given(timeout: Seconds) -> float:
 
 def number_given(field: str, number: int, *, minimum: int, maximum: float = inf) -> int:
     """Returns a setting that is a whole number. Raises InvalidArgument."""
+    if isinstance(number, bool):
+        refuse(field, f"must be {WHOLE_NUMBER}, {_not(number, WHOLE_NUMBER)}")
     try:
         whole = index(number)
     except TypeError:
@@ -103,6 +105,13 @@ def number_given(field: str, number: int, *, minimum: int, maximum: float = inf)
         bounds = f"{minimum:,} or more" if maximum == inf else f"{minimum:,} to {maximum:,}"
         refuse(field, f"must be {bounds}, not {whole:,}")
     return whole
+
+
+def no_bool(field: str, number: T) -> T:
+    """Returns a number of a message, which holds True as 1. Raises InvalidArgument for a bool."""
+    if isinstance(number, bool):
+        refuse(field, f"must be a number, {_not(number, WHOLE_NUMBER)}")
+    return number
 
 
 def text_given(field: str, text: str) -> str:
@@ -181,13 +190,22 @@ def middleware_given(entries: Iterable[T], kind: type[T]) -> tuple[T, ...]:
 
 def message_of(kind: Callable[P, M], /, *args: P.args, **fields: P.kwargs) -> M:
     """Makes a message. Raises InvalidArgument for a field of another type, which protobuf calls a
-    'bad argument type for built-in operation'.
+    'bad argument type for built-in operation', and for a bool where it takes it as a number.
     """
+    for name, value in fields.items():
+        if isinstance(value, bool):
+            _refuse_bool_as_number(kind, name, value)
     try:
         return kind(*args, **fields)
     except (TypeError, ValueError):
         refuse_field(kind, fields)
         raise
+
+
+def _refuse_bool_as_number(kind: Any, name: str, value: bool) -> None:
+    wanted = _wanted(kind.DESCRIPTOR.fields_by_name[name])
+    if wanted in _NUMBERS:
+        refuse(name, f"must be {wanted}, not {value}")
 
 
 def refuse_field(kind: Any, fields: dict[str, Any], *, path: str = "") -> None:
@@ -210,6 +228,9 @@ _SCALARS = {
 }
 
 
+_NUMBERS = {WHOLE_NUMBER, "a number"}
+
+
 def _wanted(field: FieldDescriptor) -> str:
     kind = field.message_type
     if kind is not None and kind.GetOptions().map_entry:
@@ -223,6 +244,8 @@ def _not(value: Any, wanted: str) -> str:
     """Returns the part of a message that names what was given instead, and what was meant if that
     is plain.
     """
+    if isinstance(value, bool):
+        return f"not {value}"
     if wanted == WHOLE_NUMBER and isinstance(value, int):
         return f"not {value:,}, which is out of all bounds"
     meant: object = None

@@ -7,7 +7,7 @@ because values (`_enums`, `_times`, `_codec`) raise them, and `errors` needs val
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self, TypeVar
 
 E = TypeVar("E", bound=BaseException)
@@ -75,6 +75,18 @@ class JoblineError(Exception):
         twin: Self = copy(self)
         twin.__cause__ = self.__cause__
         return twin
+
+    def about(self, field: str) -> Self:
+        """Returns the same refusal of another field: the one that the caller has set."""
+        before = self.field
+        if before is None:
+            return self
+        why = self.facts.fields[before]
+        message = self.message.replace(f"{before}: ", f"{field}: ", 1)
+        renamed = self.twin()
+        renamed.args = (message, *self.args[1:])
+        renamed.message, renamed.facts = message, replace(self.facts, fields={field: why})
+        return renamed
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copied and pickled as it is, whatever arguments its class is made with."""

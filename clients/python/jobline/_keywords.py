@@ -53,7 +53,7 @@ _MANY = ("push_many", "push_payloads")
 _BESIDE_OPTIONS = {
     "push": ("job_key", "unique_key", *_OF_MANY),
     "push_many": (*_OF_MANY, "atomic", "spread", "request_id"),
-    "push_payloads": _OF_MANY,
+    "push_payloads": ("groups", "unique_keys", *_OF_MANY),
     "NewJob": ("job_key", "unique_key", "name", "options", "delay", "run_at"),
     "job": ("name", "options", "payload", "result"),
 }

@@ -5,6 +5,7 @@ that equal options are the same value; and what has no hash.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -12,6 +13,7 @@ from jobline._arguments import (
     headers_given,
     ids_given,
     member_given,
+    no_bool,
     ordered_given,
     refuse,
     tags_given,
@@ -23,7 +25,14 @@ from jobline._option_parts import Backoff, Retention
 PARTS: dict[str, type] = {"backoff": Backoff, "retention": Retention}
 """Options that have fields of their own, which are merged one by one."""
 
+# True is equal to 1: messages of options are kept by value, so this cannot wait for them.
+_NUMBERS = (
+    *("priority", "max_attempts", "max_stalls", "cost", "slots", "lease", "ttl"),
+    *("attempt_timeout", "unique_ttl", "unique_max_wait", "block_timeout"),
+)
+
 CHECKS: dict[str, Callable[[Any], Any]] = {
+    **{name: partial(no_bool, f"options.{name}") for name in _NUMBERS},
     "headers": lambda headers: MappingProxyType(headers_given(headers)),
     "tags": lambda tags: tags_given("options.tags", tags) or None,
     "on_dead_head": lambda head: member_given("options.on_dead_head", OnDeadHead, head),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -106,9 +107,11 @@ class Phases:
     def run(self, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
         """Runs a phase unless it is finished, and returns its result, from this attempt or an
         earlier one: `rows = phases.run("parse", parse, payload)`. To be awaited if `function` is
-        async.
+        async. Raises InvalidArgument for another phase than the current one, or for an async
+        function in a plain handler.
         """
         if inspect.iscoroutinefunction(function):
+            _refuse_in_plain_handler(name, function)
             return self._run_async(name, function, *arguments)
         if name not in self.finished:
             self._refuse_other(name)
@@ -130,3 +133,15 @@ class Phases:
             raise InvalidArgument(f"the job has no phase {name!r}: those of its push are {names}")
         expected = f"the current one is {self.current!r}" if self.current else "all are finished"
         raise InvalidArgument(f"phase {name!r} cannot be finished now: {expected}")
+
+
+def _refuse_in_plain_handler(name: str, function: Callable[..., Any]) -> None:
+    """Refuses an async function where nothing can await it: the handler would go on without it."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        called = getattr(function, "__qualname__", repr(function))
+        raise InvalidArgument(
+            f"phase {name!r}: {called} is async, which a plain handler cannot await: "
+            "make the handler async too, and await phases.run(…)"
+        ) from None

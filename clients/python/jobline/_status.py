@@ -135,7 +135,12 @@ def error_from_status(
     """Returns the typed error of a status code, its message and the trailing metadata."""
     facts = facts_from_metadata(code, metadata)
     kind = _BY_REASON.get(facts.reason) or _BY_CODE.get(code, errors.Internal)
-    return kind(message, facts)
+    error = kind(message, facts)
+    # The option `timeout` is an `attempt_timeout` here: calls have timeouts, too.
+    field = error.field or ""
+    if field.endswith("options.timeout"):
+        return error.about(f"{field.removesuffix('timeout')}attempt_timeout")
+    return error
 
 
 def facts_from_metadata(

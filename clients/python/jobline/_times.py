@@ -29,6 +29,7 @@ _UNITS = {
 }
 _PART = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|min|s|m|h|d|w)")
 _NANOS = 1_000_000_000
+_NO_SPAN = "{} is not a time span; write seconds, a timedelta, or text such as '90s'"
 _SECONDS_MAX = 315_576_000_000  # what a protobuf Duration holds: 10,000 years
 
 
@@ -63,12 +64,12 @@ def seconds_of(span: Seconds) -> float:
             return parse_span(span)
         except ValueError as error:
             raise InvalidArgument(str(error)) from None
+    if isinstance(span, bool):
+        raise InvalidArgument(_NO_SPAN.format(span))
     try:
         return float(span)
     except TypeError:
-        raise InvalidArgument(
-            f"{span!r} is not a time span; write seconds, a timedelta, or text such as '90s'"
-        ) from None
+        raise InvalidArgument(_NO_SPAN.format(repr(span))) from None
 
 
 def moment_of(moment: Moment) -> datetime:

@@ -45,15 +45,20 @@ class Pushed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PushedLot:
-    """The outcome of `push_payloads`: `count` jobs with the ids first_id … first_id + count − 1."""
+    """The outcome of `push_payloads`: `count` new jobs with the ids first_id … first_id + count
+    − 1. `outcomes`: what became of each payload, if they had unique keys.
+    """
 
     first_id: int
     count: int
     ack_level: AckLevel
+    outcomes: Sequence[Pushed] = ()
 
     @property
     def ids(self) -> Sequence[int]:
         """The ids, in the order of the payloads."""
+        if self.outcomes:
+            return [each.id for each in self.outcomes]
         return range(self.first_id, self.first_id + self.count)
 
 

@@ -10,11 +10,13 @@ import pytest
 
 from jobline import (
     AsyncClient,
+    Backoff,
     Client,
     InvalidArgument,
     JobFilter,
     Middleware,
     QueueWeight,
+    Retention,
     Worker,
     job,
 )
@@ -63,6 +65,12 @@ def test_a_client_refuses_a_wrong_setting(kind: Any, setting: dict[str, Any], sa
     [
         ({"id": 5}, "id: must be text, not 5: write '5'"),
         ({"version": 1.2}, "version: must be text, not 1.2: write '1.2'"),
+        (
+            {"version": "a b c"},
+            "version: must be 1 to 64 of A-Z a-z 0-9 . + _ -, the first a letter",
+        ),
+        ({"concurrency": True}, "concurrency: must be a whole number, not True"),
+        ({"soft_stop": True}, "soft_stop: True is not a time span; write seconds"),
         ({"labels": {"a": 5}}, "labels: must be a mapping of text to text, not {'a': 5}"),
         ({"labels": ["a"]}, "labels: must be a mapping of text to text, not ['a']"),
         ({"soft_stop": -1}, "soft_stop: must be 0 s or more, not -1"),
@@ -195,6 +203,12 @@ async def test_the_longest_timeout(tiny, kind: str):
         ({"delay": "soon"}, "delay: 'soon' is not a time span; write 90s, 5m, 1h30m or 2d"),
         ({"ttl": "soon"}, "options.ttl: 'soon' is not a time span; write 90s, 5m, 1h30m or 2d"),
         ({"ttl": [1]}, "options.ttl: must not be a list: [1]"),
+        ({"ttl": True}, "options.ttl: must be a number, not True"),
+        ({"delay": True}, "delay: True is not a time span; write seconds"),
+        ({"priority": True}, "options.priority: must be a number, not True"),
+        ({"max_attempts": False}, "options.max_attempts: must be a number, not False"),
+        ({"retention": Retention(count=True)}, "count: must be a whole number, not True"),
+        ({"backoff": Backoff(jitter=True)}, "jitter: must be a number, not True"),
         ({"backoff": [1, 2]}, "options.backoff: must be a Backoff, not [1, 2]"),
         ({"delivery": "twice"}, "options.delivery: 'twice' is not one of at_least_once, once"),
         ({"phases": {"a"}}, "options.phases: must be a list, in order, not a set"),

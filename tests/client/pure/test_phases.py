@@ -35,6 +35,18 @@ async def test_an_async_phase_is_awaited():
     assert await phases.run("parse", parse, "b") == "A"
 
 
+def test_an_async_phase_in_a_plain_handler_is_refused():
+    """Nothing could await it: the handler would go on with a coroutine for a result."""
+    phases = phases_of()
+
+    async def parse():
+        pytest.fail("it ran")
+
+    with pytest.raises(InvalidArgument, match=r"parse is async, .* make the handler async too"):
+        phases.run("parse", parse)
+    assert phases.current == "parse"
+
+
 def test_phases_are_finished_in_their_order():
     """A mistake is told where it is made, and never reaches the server."""
     phases = phases_of()

@@ -12,7 +12,8 @@ from jobline import IdempotencyMismatch, InvalidArgument, JobOptions, NewJob, Pu
 from jobline._push.answers import answers_of_batch, pushed_of
 from jobline._push.batching import BatchLimits, PushBatcher
 from jobline._push.columns import options_and_own
-from jobline._push.messages import BatchKey, batch_key_of, built, handle_error, request_of_jobs
+from jobline._push.messages import BatchKey, batch_key_of, built, request_of_jobs
+from jobline._push.refusals import handle_error
 from jobline.errors import ErrorFacts
 from tests.client.live.tiny_store import Store
 from tests.client.pure.test_pushing import batch_key

@@ -14,10 +14,10 @@ from jobline._push.messages import (
     BatchKey,
     batch_key_of,
     built,
-    handle_error,
     is_refused_by_column,
     request_of_jobs,
 )
+from jobline._push.refusals import handle_error
 from jobline.errors import ErrorFacts, KeysFull, QueueFull
 from tests.client.pure.test_pushing import batch, batch_key
 

@@ -20,6 +20,7 @@ from jobline._push.messages import batch_key_of
 from jobline._push.push_middleware import (
     Outgoing,
     batch_key_of_one,
+    jobs_beside,
     outgoing_of,
     pushed_lot,
     shared_lot,
@@ -176,4 +177,23 @@ def test_one_job_has_a_lane_of_its_own():
 def test_a_lot_is_answered_as_one():
     """Its ids are consecutive."""
     pushed = [Pushed(id_, PushOutcome.CREATED, AckLevel.BUFFERED) for id_ in (7, 8, 9)]
-    assert list(pushed_lot(pushed).ids) == [7, 8, 9]
+    assert list(pushed_lot(pushed, have_keys=False).ids) == [7, 8, 9]
+
+
+def test_a_lot_with_unique_keys_is_answered_one_by_one():
+    """A key may be held: that payload stands for another job."""
+    level = AckLevel.BUFFERED
+    outcomes = [(3, PushOutcome.DUPLICATE), (8, PushOutcome.CREATED), (9, PushOutcome.REPLACED)]
+    lot = pushed_lot([Pushed(id_, outcome, level) for id_, outcome in outcomes], have_keys=True)
+    assert (lot.first_id, lot.count, list(lot.ids)) == (8, 2, [3, 8, 9])
+    assert [each.duplicate for each in lot.outcomes] == [True, False, False]
+
+
+def test_columns_become_the_own_options_of_jobs():
+    """So that middleware sees them; without any, payloads stay plain."""
+    assert jobs_beside([b"1"], None, None) == [b"1"]
+    jobs = jobs_beside([b"1", b"2"], ["g", None], None)
+    assert jobs == [NewJob(b"1", group="g"), NewJob(b"2")]
+    assert jobs_beside([b"1"], None, ["u"]) == [NewJob(b"1", unique_key="u")]
+    with pytest.raises(InvalidArgument, match=r"unique_keys: must be as many as payloads, 1"):
+        jobs_beside([b"1"], None, ["u", "v"])

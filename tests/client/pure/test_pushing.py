@@ -26,11 +26,11 @@ from jobline._push.messages import (
     BatchKey,
     batch_key_of,
     built,
-    handle_error,
     request_of_batch,
     request_of_jobs,
     request_of_payloads,
 )
+from jobline._push.refusals import handle_error
 from jobline.errors import ErrorFacts, QueueFull, TooLarge, Unavailable
 from jobline.v1 import job_pb2
 from jobline.v1 import job_service_pb2 as pb

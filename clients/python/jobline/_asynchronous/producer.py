@@ -35,6 +35,7 @@ from jobline._push.push_middleware import (
     Outgoing,
     PushMiddleware,
     batch_key_of_one,
+    jobs_beside,
     listed,
     outgoing_of,
     outgoing_of_one,
@@ -199,6 +200,8 @@ class Producer(Observer):
         queue: str,
         payloads: Sequence[bytes],
         *,
+        groups: Sequence[str | None] | None = None,
+        unique_keys: Sequence[str | None] | None = None,
         request_id: str | None = None,
         spread: Seconds | None = None,
         **how: Unpack[LotHow],
@@ -206,16 +209,19 @@ class Producer(Observer):
         """Pushes up to 10,000 plain jobs (≤ 16 MiB) that share everything but the payload: the
         fastest way.
 
-        All or none are stored, as one lot with consecutive ids. The keywords and errors are those
-        of `push_many`.
+        All or none are stored, as one lot with consecutive ids. `groups` and `unique_keys`: those
+        of each payload, None for one without, for up to 1,000 payloads; `outcomes` then says which
+        keys were held. The other keywords and errors are those of `push_many`.
         """
+        have_keys = unique_keys is not None
         if self._push_middleware and payloads:
-            return pushed_lot(
-                await self.push_many(queue, payloads, request_id=request_id, spread=spread, **how)
-            )
+            jobs = jobs_beside(payloads, groups, unique_keys)
+            pushed = await self.push_many(queue, jobs, request_id=request_id, spread=spread, **how)
+            return pushed_lot(pushed, have_keys=have_keys)
         batch_key = batch_key_of(queue, how, "push_payloads")._replace(spread=spread)
-        request = request_of_payloads(batch_key, payloads, request_id)
-        return lot_of(await self._connection.push(request))
+        request = request_of_payloads(batch_key, payloads, request_id, groups, unique_keys)
+        response = await self._connection.push(request)
+        return lot_of(response, len(payloads) if have_keys else 0)
 
     @spelled_out(PushHow)
     async def push_and_wait(

@@ -15,8 +15,9 @@ from jobline._forks import Forks, PerProcess
 from jobline._push.answers import answers_of_batch
 from jobline._push.batch import Batch, Headers
 from jobline._push.batching import BatchLimits, PushBatcher
-from jobline._push.messages import BatchKey, built, handle_error
+from jobline._push.messages import BatchKey, built
 from jobline._push.producers import PushCalls
+from jobline._push.refusals import handle_error, refusal_of_one
 from jobline._reaching import Trouble
 from jobline._status import outcome_unknown
 from jobline._values import Pushed
@@ -148,7 +149,7 @@ class Pusher:
     def _handle_error(self, batch: Batch[BatchKey, _Waiter], error: JoblineError) -> None:
         if handle_error(self._batcher, self.loop.time(), batch, error):
             unknown = outcome_unknown(error, request_id=batch.repeat_id, tries=batch.tries)
-            self._fail(batch, unknown)
+            self._fail(batch, refusal_of_one(unknown, batch))
         elif not error.definite:
             self._trouble.began(error)
 

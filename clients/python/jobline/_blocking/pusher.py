@@ -22,8 +22,9 @@ from jobline._forks import PerProcess
 from jobline._push.answers import answers_of_batch
 from jobline._push.batch import Batch, Headers
 from jobline._push.batching import BatchLimits, PushBatcher
-from jobline._push.messages import BatchKey, built, handle_error
+from jobline._push.messages import BatchKey, built
 from jobline._push.producers import PushCalls
+from jobline._push.refusals import handle_error, refusal_of_one
 from jobline._reaching import Trouble
 from jobline._status import outcome_unknown
 from jobline._values import Pushed
@@ -180,7 +181,7 @@ class Pusher:
                 self._trouble.began(error)
             return []
         unknown = outcome_unknown(error, request_id=batch.repeat_id, tries=batch.tries)
-        return [unknown] * len(batch.waiters)
+        return [refusal_of_one(unknown, batch)] * len(batch.waiters)
 
     def _set_timer(self, now: float) -> None:
         deadline = self._batcher.next_deadline()

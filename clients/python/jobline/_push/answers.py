@@ -49,9 +49,11 @@ def _is_stored(entry: pb.PushException) -> bool:
     return known(PushOutcome, entry.outcome) in STORED_OUTCOMES
 
 
-def lot_of(response: pb.PushResponse) -> PushedLot:
-    """Returns the outcome of a plain lot."""
-    return PushedLot(response.first_id, response.count, known(AckLevel, response.ack_level))
+def lot_of(response: pb.PushResponse, with_keys: int = 0) -> PushedLot:
+    """Returns the outcome of a plain lot, or of this many payloads with unique keys."""
+    level = known(AckLevel, response.ack_level)
+    outcomes = tuple(pushed_of(response, with_keys)) if with_keys else ()
+    return PushedLot(response.first_id, response.count, level, outcomes)
 
 
 def answers_of_batch(

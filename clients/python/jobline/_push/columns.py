@@ -10,7 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import chain
 
-from jobline._arguments import headers_given, list_given, refuse, refuse_field, text_given
+from jobline._arguments import (
+    headers_given,
+    list_given,
+    ordered_given,
+    refuse,
+    refuse_field,
+    text_given,
+)
 from jobline._new_job import NewJob, key_of, unique_key_of
 from jobline._options import (
     NO_OPTIONS,
@@ -146,6 +153,25 @@ def put_keys(request: pb.PushRequest, job_keys: Sequence[str], unique_keys: Sequ
         request.job_keys.extend(job_keys)
     if any(unique_keys):
         request.unique_keys.extend(unique_keys)
+
+
+def put_columns(
+    request: pb.PushRequest,
+    groups: Iterable[str | None] | None,
+    unique_keys: Iterable[str | None] | None,
+) -> None:
+    """Puts what a caller gives for each payload into a request. Raises InvalidArgument."""
+    put_groups(request, column_given("groups", groups))
+    put_keys(request, (), column_given("unique_keys", unique_keys))
+
+
+def column_given(field: str, values: Iterable[str | None] | None) -> list[str]:
+    """Returns a column as it is sent, "" for None. Raises InvalidArgument for what is no text."""
+    listed = () if values is None else ordered_given(field, values)
+    return [
+        "" if value is None else text_given(f"{field}[{index}]", value)
+        for index, value in enumerate(listed)
+    ]
 
 
 def put_groups(request: pb.PushRequest, groups: Sequence[str]) -> None:

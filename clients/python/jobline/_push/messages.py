@@ -18,10 +18,10 @@ from jobline._new_job import NewJob, key_of, unique_key_of
 from jobline._option_messages import options_message
 from jobline._options import NO_OPTIONS, JobOptions, OptionsHow, with_keywords
 from jobline._push.batch import Batch
-from jobline._push.batching import PushBatcher
-from jobline._push.calls import call_of, identify, is_definite
+from jobline._push.calls import call_of, identify
 from jobline._push.columns import (
     columns_of_jobs,
+    put_columns,
     put_groups,
     put_headers,
     put_keys,
@@ -29,7 +29,7 @@ from jobline._push.columns import (
     refuse_wrong_headers,
 )
 from jobline._times import Seconds
-from jobline.errors import InvalidArgument, JoblineError, ResourceExhausted, TooLarge
+from jobline.errors import InvalidArgument, JoblineError
 from jobline.v1 import job_pb2
 from jobline.v1 import job_service_pb2 as pb
 
@@ -42,7 +42,6 @@ _OF_KEYS = frozenset({"options", "name", "delay", "run_at", "ack_level"})
 # Jobs with something of their own that the server takes in a call.
 ROWS_MAX = 1_000
 
-_OF_COLUMNS = ("payloads", "jobs", "job_keys", "unique_keys", "header_columns", "groups")
 _JSON_OPTIONS = JobOptions(content_type=codec.JSON)
 
 
@@ -121,44 +120,6 @@ def fitting() -> Iterator[None]:
         raise InvalidArgument(f"this cannot be pushed: {error}") from error
 
 
-def handle_error(
-    batcher: PushBatcher[BatchKey, Any],
-    now: float,
-    batch: Batch[BatchKey, Any],
-    error: JoblineError,
-) -> bool:
-    """Handles a call that failed. Returns True if the batch is done and its pushes must be
-    answered.
-    """
-    if _is_of_some_pushes(error, batch):
-        return not batcher.handle_refused(batch)
-    if error.definite or not error.retryable:
-        batcher.handle_done(batch, is_known=is_definite(error, batch.tries))
-        return True
-    return not batcher.handle_unknown(now, batch)
-
-
-def _is_of_some_pushes(error: JoblineError, batch: Batch[BatchKey, Any]) -> bool:
-    """Returns whether the refusal is, or may be, about some of the pushes and not the others; what
-    they share is refused for all at once.
-    """
-    pushes = batch.pushes
-    if isinstance(error, InvalidArgument):
-        field = error.field
-        if field is None or field.startswith(_OF_COLUMNS):
-            return True
-        if field.startswith("options.unique"):
-            # What is wrong with it matters for jobs with a unique key alone.
-            return any(pushes.unique_keys) and not all(pushes.unique_keys)
-        return field.startswith("options.headers") and pushes.differ_in_headers()
-    if isinstance(error, TooLarge) or error.reason == "GROUP_FULL":
-        return True
-    # Jobs with a key and jobs without one count towards different limits.
-    columns = pushes.job_keys, pushes.unique_keys
-    is_mixed = any(any(column) and not all(column) for column in columns)
-    return is_mixed and isinstance(error, ResourceExhausted)
-
-
 def request_of_batch(batch: Batch[BatchKey, Any]) -> pb.PushRequest:
     """Returns the request of a batch. Pushes with keys are refused one by one for their keys."""
     pushes = batch.pushes
@@ -181,13 +142,18 @@ def request_of_batch(batch: Batch[BatchKey, Any]) -> pb.PushRequest:
 
 
 def request_of_payloads(
-    batch_key: BatchKey, payloads: Sequence[bytes], request_id: str | None
+    batch_key: BatchKey,
+    payloads: Sequence[bytes],
+    request_id: str | None,
+    groups: Sequence[str | None] | None = None,
+    unique_keys: Sequence[str | None] | None = None,
 ) -> pb.PushRequest:
     """Returns the request of a plain lot. Raises InvalidArgument for what it cannot hold."""
     with fitting():
         request = _request_of_key(batch_key)
         identify(request, request_id or "")
         put_payloads(request, payloads)
+        put_columns(request, groups, unique_keys)
     return request
 
 

@@ -13,14 +13,15 @@ from functools import partial
 from typing import Any, TypeVar
 
 from jobline import _codec as codec
-from jobline._arguments import headers_given
+from jobline._arguments import headers_given, refuse
 from jobline._enums import AckLevel
 from jobline._new_job import NewJob, key_of, unique_key_of
 from jobline._options import JobOptions, with_headers, without_headers
 from jobline._push.batch import Headers
-from jobline._push.columns import group_apart, headers_apart
+from jobline._push.columns import column_given, group_apart, headers_apart
 from jobline._push.messages import BatchKey, options_of_batch, shared_options
 from jobline._times import Seconds
+from jobline._unique_mode import STORED_OUTCOMES
 from jobline._values import Pushed, PushedLot
 from jobline.errors import InvalidArgument
 
@@ -227,9 +228,34 @@ def shared_lot(jobs: Sequence[Outgoing], ack_level: AckLevel | None) -> tuple[Ba
     return batch_key._replace(options=None, delay=None, run_at=None), rows
 
 
-def pushed_lot(pushed: Sequence[Pushed]) -> PushedLot:
-    """Returns the outcome of a plain lot, whose ids are consecutive."""
-    return PushedLot(pushed[0].id, len(pushed), pushed[0].ack_level)
+def jobs_beside(
+    payloads: Sequence[bytes],
+    groups: Sequence[str | None] | None,
+    unique_keys: Sequence[str | None] | None,
+) -> Sequence[Any]:
+    """Returns payloads as jobs with the group and the unique key of each; as they are if there are
+    none.
+    """
+    columns = column_given("groups", groups), column_given("unique_keys", unique_keys)
+    if not any(columns):
+        return payloads
+    for name, column in zip(("groups", "unique_keys"), columns, strict=True):
+        if column and len(column) != len(payloads):
+            refuse(name, f"must be as many as payloads, {len(payloads)}, and are {len(column)}")
+    own_groups, own_keys = [column or [""] * len(payloads) for column in columns]
+    return [
+        NewJob(payload, group=group or None, unique_key=key or None)
+        for payload, group, key in zip(payloads, own_groups, own_keys, strict=True)
+    ]
+
+
+def pushed_lot(pushed: Sequence[Pushed], *, have_keys: bool) -> PushedLot:
+    """Returns the outcome of a plain lot, whose ids are consecutive, or of jobs with keys."""
+    if not have_keys:
+        return PushedLot(pushed[0].id, len(pushed), pushed[0].ack_level)
+    stored = [each.id for each in pushed if each.outcome in STORED_OUTCOMES]
+    first_id = min(stored, default=0)
+    return PushedLot(first_id, len(stored), pushed[0].ack_level, tuple(pushed))
 
 
 def listed(jobs: Iterable[Any]) -> list[Any]:

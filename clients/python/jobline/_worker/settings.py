@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from jobline._arguments import message_of, middleware_given, number_given, refuse, span_given
+from jobline._arguments import (
+    message_of,
+    middleware_given,
+    number_given,
+    refuse,
+    span_given,
+    text_given,
+)
 from jobline._times import Seconds
 from jobline._version import __version__
 from jobline._worker.middleware import Middleware
@@ -20,6 +28,9 @@ from jobline.v1 import job_service_pb2 as pb
 WINDOW_BYTES_MAX = 1 << 40
 LEASE_SECONDS_MIN = 1
 LEASE_SECONDS_MAX = 43_200
+
+# As the server checks versions.
+_VERSION = re.compile("[A-Za-z0-9][A-Za-z0-9.+_-]{0,63}")
 
 T = TypeVar("T")
 
@@ -82,6 +93,16 @@ def lifespan_given(lifespan: T) -> T:
     return lifespan
 
 
+def version_given(version: str) -> str:
+    """Returns the version of the program, "" for none. Raises InvalidArgument for what no
+    `min_worker_version` of a job can be compared with.
+    """
+    if version and not _VERSION.fullmatch(text_given("version", version)):
+        why = "must be 1 to 64 of A-Z a-z 0-9 . + _ -, the first a letter or digit"
+        refuse("version", f"{why}, as 1.10.2 or 2026-01-31, not {version!r}")
+    return version
+
+
 def describe(
     worker_id: str | None, version: str, labels: Mapping[str, str] | None
 ) -> pb.WorkerDescription:
@@ -92,7 +113,7 @@ def describe(
         id=worker_id or f"{host}:{pid}",
         host=host,
         pid=pid,
-        version=version,
+        version=version_given(version),
         labels=labels or {},
         language=f"python/{__version__}",
     )

@@ -65,7 +65,8 @@ class Worker(NeverPickled):
       long a handler takes.
     - `queues`: all that the worker takes from, as names, or as weights 1 … 1,000 by name where some
       should get more than others. Default: those of its handlers, alike.
-    - `id` (default host and pid), `version`, `labels`: what operators see.
+    - `id` (default host and pid), `labels`: what operators see. `version`: of this program, for
+      `min_worker_version` too; 1 … 64 of A-Z a-z 0-9 . + _ -, the first a letter or digit.
     - `soft_stop`, `hard_stop`: seconds that handlers have to finish after SIGTERM (20), and to
       end after their cancellation (5); what is left is released. Together with up to 5 s
       for the last confirms they should fit the time before a SIGKILL.

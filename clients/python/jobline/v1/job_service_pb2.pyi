@@ -1086,7 +1086,9 @@ class WorkerDescription(_message.Message):
     pid: _builtins.int
     """Optional. Its process id."""
     version: _builtins.str
-    """Optional. Version of the user's program."""
+    """Optional. Version of the user's program, which `min_worker_version` of jobs is compared with; 1 … 64 of
+    A-Z a-z 0-9 . + _ -, the first a letter or digit. Unset: it gets no job that asks for a version.
+    """
     language: _builtins.str
     """Optional. The client's language and version, such as `python/0.1.0`."""
     @_builtins.property

@@ -143,7 +143,7 @@ def _worker(message: job_service_pb2.WorkerDescription) -> Worker:
             id=fields.single_line(message.id, "id", characters),
             host=fields.single_line(message.host, "host", rpc_limits.HOST_CHARACTERS_MAX),
             pid=message.pid,
-            version=fields.single_line(message.version, "version", characters),
+            version=fields.version(message.version, "version"),
             language=fields.single_line(message.language, "language", characters),
             labels=tuple(sorted(message.labels.items())),
         )

@@ -22,6 +22,7 @@ from jobline_server.wire.times import milliseconds_of
 E = TypeVar("E", bound=IntEnum)
 
 QUEUE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,255}")
+VERSION = re.compile("[A-Za-z0-9][A-Za-z0-9.+_-]{0,63}")
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 # The years 0001 … 9999, which is what a Timestamp may hold.
 MOMENT_SECONDS_MIN = -62_135_596_800
@@ -91,6 +92,13 @@ def key(value: str, field: str, bytes_max: int) -> str:
     single_line(value, field, bytes_max)
     if not value.isascii() and len(value.encode()) > bytes_max:
         raise invalid(field, f"must be at most {bytes_max} bytes")
+    return value
+
+
+def version(value: str, field: str) -> str:
+    """Checks the version of a worker's program; empty means none."""
+    if value and not VERSION.fullmatch(value):
+        raise invalid(field, "must be 1 to 64 of A-Z a-z 0-9 . + _ -, the first a letter or digit")
     return value
 
 

@@ -6,7 +6,6 @@ is in no table is part of the protocol and not served yet.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -23,8 +22,6 @@ from jobline_server.rpc import limits as rpc_limits
 from jobline_server.rpc.validate import dead_letters, fields
 from jobline_server.rpc.validate.limits import concurrency, limiters, rate_limit
 from jobline_server.rpc.validate.mistyped import check_own_fields
-
-VERSION = re.compile("[A-Za-z0-9][A-Za-z0-9.+_-]{0,63}")
 
 Check = Callable[[Any, str], object]
 
@@ -103,13 +100,6 @@ def _max_attempts(value: int, field: str) -> None:
 
 def _max_stalls(value: int, field: str) -> None:
     fields.integer(value, field, 0, limits.MAX_STALLS_MAX)
-
-
-def _version(value: str, field: str) -> None:
-    if not VERSION.fullmatch(value):
-        raise fields.invalid(
-            field, "must be 1 to 64 of A-Z a-z 0-9 . + _ -, the first a letter or digit"
-        )
 
 
 def _disconnect_grace(value: Any, field: str) -> None:
@@ -246,7 +236,7 @@ OPTION_CHECKS: dict[str, Check] = {
     "max_stalls": _max_stalls,
     "retention": _retention,
     "delivery": _delivery,
-    "min_worker_version": _version,
+    "min_worker_version": fields.version,
     "slots": _slots,
     "group": _name,
     "on_dead_head": _on_dead_head,
