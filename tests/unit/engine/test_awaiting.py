@@ -10,11 +10,11 @@ from typing import NamedTuple
 import pytest
 
 from jobline_server.engine.decide.admin import decide_cancel, decide_delete_ended, decide_retry
-from jobline_server.engine.decide.awaiting import note_awaited
+from jobline_server.engine.decide.awaiting import decide_forget, note_awaited
 from jobline_server.engine.decide.dependencies import decide_parents_ended, release_dependents
 from jobline_server.engine.decide.messages import decide_acknowledge, next_batch
 from jobline_server.engine.decide.receive import decide_receive
-from jobline_server.engine.dependency_messages import AwaitJobs
+from jobline_server.engine.dependency_messages import AwaitJobs, ForgetJobs
 from jobline_server.engine.load import Load
 from jobline_server.engine.rules import DependencyPolicy, JobRules
 from jobline_server.engine.shard import Shard
@@ -156,6 +156,28 @@ def test_a_parent_that_is_noted_at_once_tells_of_its_end_before_the_message_arri
     ))  # fmt: skip
     two.deliver()
     assert two.here.state(child) is READY
+    assert two.is_free()
+
+
+def test_a_parent_of_several_jobs_of_a_push_is_noted_once(two):
+    """A shard that was noted twice would be told twice, and forgotten twice."""
+    parent = two.there.row()
+    children = [two.child(parent), two.child(parent)]
+    note_awaited(two.there.shard, two.there.now, HERE, [parent, parent])
+    assert two.there.shard.dependencies.awaited[parent].shards == (HERE,)
+    two.end("ack")
+    two.deliver()
+    assert [two.here.state(child) for child in children] == [READY, READY]
+    assert two.is_free()
+
+
+def test_a_message_of_an_earlier_version_may_name_a_job_twice(two):
+    parent = two.there.row()
+    child = two.child(parent)
+    two.deliver()
+    decide_cancel(two.here.shard, two.here.now, [child])
+    decide_forget(two.there.shard, two.there.now, ForgetJobs((parent, parent), HERE))
+    two.deliver()
     assert two.is_free()
 
 

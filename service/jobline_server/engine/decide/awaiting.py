@@ -32,9 +32,9 @@ def forget_elsewhere(shard: ShardView, now: Now, parents: Iterable[int]) -> None
 
 
 def _by_shard(shard: ShardView, parents: Iterable[int]) -> dict[int, list[int]]:
-    """Returns those of the jobs that other shards have, by shard."""
+    """Returns those of the jobs that other shards have, by shard, each once."""
     ids: dict[int, list[int]] = {}
-    for parent in parents:
+    for parent in dict.fromkeys(parents):
         if shard_of(parent) != shard.number:
             ids.setdefault(shard_of(parent), []).append(parent)
     return ids
@@ -54,7 +54,7 @@ def note_awaited(shard: ShardView, now: Now, by_shard: int, ids: Iterable[int]) 
     same process: one that ends before the message arrives, and is not kept, leaves its end.
     """
     find = shard.dependencies.awaited.find
-    records = [(job_id, find(job_id)) for job_id in ids]
+    records = [(job_id, find(job_id)) for job_id in dict.fromkeys(ids)]
     new = [one for one, record in records if record is None or by_shard not in record.shards]
     if new:
         shard.emit(JobsAwaited(now.wall_ms, by_shard, new))
@@ -81,7 +81,7 @@ def decide_ends(shard: ShardView, now: Now, message: EndsOfJobs) -> None:
 def decide_forget(shard: ShardView, now: Now, message: ForgetJobs) -> None:
     """Forgets that a shard waited for jobs."""
     find = shard.dependencies.awaited.find
-    records = [(job_id, find(job_id)) for job_id in message.ids]
+    records = [(job_id, find(job_id)) for job_id in dict.fromkeys(message.ids)]
     known = [one for one, record in records if record and message.by_shard in record.shards]
     if known:
         shard.emit(JobsNotAwaited(now.wall_ms, message.by_shard, known))

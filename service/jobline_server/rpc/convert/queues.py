@@ -24,6 +24,7 @@ RENAMED = {
     "timeout": "timeout_ms",
     "unique_ttl": "unique_ttl_ms",
     "unique_max_wait": "unique_max_wait_ms",
+    "block_timeout": "block_timeout_ms",
 }
 PATHS = paths_of(queue_pb2.QueueSettings.DESCRIPTOR) | RENAMED
 

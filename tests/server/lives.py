@@ -1,0 +1,355 @@
+"""Random lives: calls over a socket that put all options of jobs, queues and groups together.
+
+What they are is drawn from a `Random`. Each option is good by itself; what becomes of several
+together is the server's to say, by an answer or a definite refusal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from random import Random
+from typing import Any
+
+from google.protobuf.json_format import ParseDict
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
+from grpc import aio
+
+from tests.server.calling import PACKAGE, method_of
+
+QUEUES = ["plain", "fair", "limited", "other"]
+GROUPS = ["g1", "g2", "g3"]
+KEYS = ["k1", "k2", "k3"]
+LIMITERS = ["api", "disk"]
+NAMES = ["n1", "n2"]
+SPANS = ["1s", "2.5s", "30s", "600s"]
+UNIQUE_MODES = range(1, 9)
+POLICIES = range(1, 5)
+FIRST_LATER_ID = 1 << 44
+"""An id that no job has."""
+
+OPTIONS: dict[str, Sequence[Any]] = {
+    "name": NAMES,
+    "contentType": ["application/json"],
+    "headers": [{"a": "b"}, {"traceparent": "00-1"}],
+    "priority": [-1, 0, 5],
+    "lease": SPANS,
+    "maxAttempts": [0, 1, 2],
+    "backoff": [{"kind": 1, "base": "1s"}, {"delays": ["1s", "2s"]}, {"jitter": 0.5}],
+    "maxStalls": [0, 2],
+    "retention": [{"removeOnComplete": True}, {"age": "60s"}, {"count": "1"}],
+    "lifo": [True],
+    "ttl": SPANS,
+    "timeout": SPANS,
+    "delivery": [1, 2],
+    "uniqueKey": KEYS,
+    "uniqueMode": UNIQUE_MODES,
+    "uniqueTtl": SPANS,
+    "uniqueMaxWait": SPANS,
+    "group": GROUPS,
+    "sticky": [True],
+    "onDeadHead": [1, 2],
+    "cost": [1, 3],
+    "limiters": [["api"], ["api", "disk"]],
+    "phases": [["p"], ["p", "q"]],
+    "tags": [["t"], ["t", "u"]],
+    "minWorkerVersion": ["1.2"],
+    "slots": [1, 2],
+    "onDependencyFailure": POLICIES,
+    "blockTimeout": SPANS,
+}
+SETTINGS: dict[str, Sequence[Any]] = {
+    "lease": SPANS,
+    "maxAttempts": [1, 3],
+    "backoff": [{"base": "1s"}],
+    "maxStalls": [0, 3],
+    "retention": [{"removeOnFail": True}, {"age": "60s", "count": "2"}],
+    "minAckLevel": [1, 2, 3],
+    "maxWaiting": ["5", "10000"],
+    "nonRetryableErrorTypes": [["Boom"]],
+    "ttl": SPANS,
+    "expiredToDead": [True, False],
+    "timeout": SPANS,
+    "rate": [{"rate": 5, "period": "1s"}, {"rate": 1000, "period": "1s", "burst": 2000}],
+    "concurrency": [1, 50],
+    "maxWaitingBytes": ["100", "1000000"],
+    "delivery": [1, 2],
+    "deadLetters": [{"autoRetry": True, "autoRetryFirstDelay": "1s"}, {"maxBytes": "2000"}],
+    "disconnectGrace": SPANS,
+    "group": [{"concurrency": 2}, {"maxWaiting": 5}, {"onDeadHead": 2}, {"weight": 3}],
+    "uniqueMode": UNIQUE_MODES,
+    "uniqueTtl": SPANS,
+    "uniqueMaxWait": SPANS,
+    "onDependencyFailure": POLICIES,
+    "blockTimeout": SPANS,
+    "fair": [True, False],
+}
+GROUP_SETTINGS: dict[str, Sequence[Any]] = {
+    "concurrency": [1, 3],
+    "maxWaiting": [5, 1000],
+    "onDeadHead": [1, 2],
+    "weight": [1, 10],
+}
+FILTERS: Sequence[dict[str, Any]] = [
+    {"states": [1]},
+    {"states": [2]},
+    {"states": [3]},
+    {"states": [6]},
+    {"tags": ["t"]},
+    {"group": "g1"},
+    {"name": "n1"},
+]
+
+
+class Life:
+    """Random calls to one server. `leased` are the leases that it got and has not settled."""
+
+    def __init__(self, random: Random, channel: aio.Channel) -> None:
+        self._random = random
+        self._channel = channel
+        self.leased: list[dict[str, str]] = []
+        self.ids: list[str] = []
+        self.codes: dict[str, int] = {}
+        """How often each call was answered by each code: `Push OK`."""
+        self._steps: dict[Callable[[], Awaitable[Any]], int] = {
+            self.push: 10,
+            self.pull: 6,
+            self.settle: 8,
+            self.report: 3,
+            self.set_up: 2,
+            self.operate: 4,
+            self.ask: 2,
+        }
+
+    async def step(self) -> None:
+        """Makes one call."""
+        [step] = self._random.choices([*self._steps], [*self._steps.values()])
+        await step()
+
+    async def call(self, rpc: str, **fields: Any) -> Any:
+        """Makes a call; returns its reply, or None if it was refused."""
+        method = method_of(rpc)
+        request: Message = ParseDict(fields, GetMessageClass(method.input_type)())
+        reply_class = GetMessageClass(method.output_type)
+        code = "OK"
+        try:
+            raw = await self._channel.unary_unary(f"/{PACKAGE}.{rpc}")(
+                request.SerializeToString(), timeout=30
+            )
+            return reply_class.FromString(raw)
+        except aio.AioRpcError as error:
+            code = error.code().name
+            if code in {"UNKNOWN", "INTERNAL", "DATA_LOSS", "UNAVAILABLE", "DEADLINE_EXCEEDED"}:
+                raise AssertionError(f"{rpc} {fields}: {code} {error.details()}") from error
+            return None
+        finally:
+            key = f"{method.name} {code}"
+            self.codes[key] = self.codes.get(key, 0) + 1
+
+    # Calls of producers.
+
+    async def push(self) -> None:
+        """Pushes some jobs and payloads, with columns beside them."""
+        draw = self._random
+        rows = [self._row(index) for index in range(draw.choice([0, 0, 1, 3]))]
+        count = draw.choice([0, 1, 1, 4]) if rows else draw.choice([1, 1, 4])
+        more: dict[str, Any] = {}
+        if draw.random() < 0.5:
+            more["options"] = self._some(OPTIONS, 4) | self._parents()
+        if count and draw.random() < 0.2:
+            more["groups"] = [draw.choice([*GROUPS, ""]) for _ in range(count)]
+        if count and draw.random() < 0.2:
+            more["uniqueKeys"] = [draw.choice([*KEYS, ""]) for _ in range(count)]
+        if count and draw.random() < 0.2:
+            more["jobKeys"] = [f"j{draw.randrange(50)}" for _ in range(count)]
+        if count and draw.random() < 0.2:
+            values = [draw.choice(["", "v"]) for _ in range(count)]
+            more["headerColumns"] = [{"key": "h", "values": values}]
+        more |= draw.choice([{}, {}, {"delay": draw.choice(SPANS)}, {"spread": "10s"}])
+        more |= draw.choice([{}, {"atomic": draw.random() < 0.5}])
+        more |= draw.choice([{}, {"ackLevel": draw.randrange(4)}])
+        reply = await self.call(
+            "JobService/Push",
+            queue=draw.choice(QUEUES),
+            jobs=rows,
+            payloads=["YQ=="] * count,
+            **more,
+        )
+        if reply is not None:
+            self.ids += [str(reply.first_id + at) for at in range(min(reply.count, 2))]
+            del self.ids[:-50]
+
+    def _row(self, index: int) -> dict[str, Any]:
+        draw = self._random
+        row: dict[str, Any] = {"text": "t"}
+        if draw.random() < 0.8:
+            row["options"] = self._some(OPTIONS, 5) | self._parents()
+        if index and draw.random() < 0.2:
+            row["dependsOnIndexes"] = [draw.randrange(index)]
+        if draw.random() < 0.2:
+            row["jobKey"] = f"j{draw.randrange(50)}"
+        return row | draw.choice([{}, {}, {"delay": draw.choice(SPANS)}])
+
+    def _parents(self) -> dict[str, Any]:
+        if not self.ids or self._random.random() < 0.8:
+            return {}
+        return {"dependsOn": self._random.sample(self.ids, min(len(self.ids), 2))}
+
+    def _some(self, values: dict[str, Sequence[Any]], most: int) -> dict[str, Any]:
+        draw = self._random
+        names = draw.sample([*values], draw.randrange(most + 1))
+        return {name: draw.choice(values[name]) for name in names}
+
+    # Calls of workers.
+
+    async def pull(self) -> None:
+        """Takes some jobs."""
+        draw = self._random
+        reply = await self.call(
+            "JobService/Pull",
+            queues=[{"queue": queue} for queue in draw.sample(QUEUES, 2)],
+            maxJobs=draw.choice([1, 3, 20]),
+            worker=draw.choice(["w1", "w2"]),
+            **draw.choice([{}, {}, {"names": NAMES[:1]}, {"lease": "5s"}]),
+        )
+        for job in reply.jobs if reply is not None else ():
+            self.leased.append({"id": str(job.id), "delivery": str(job.delivery)})
+
+    def _taken(self) -> list[dict[str, str]]:
+        """Returns some leases; sometimes one is kept, to be settled another time."""
+        draw = self._random
+        draw.shuffle(self.leased)
+        count = draw.choice([1, 1, 5])
+        taken, left = self.leased[:count], self.leased[count:]
+        self.leased = left if draw.random() < 0.95 else left + taken
+        return taken
+
+    async def settle(self) -> None:
+        """Ends attempts, in one of the ways that there are."""
+        taken = self._taken()
+        if not taken:
+            return
+        draw = self._random
+        kind = draw.choice(["Ack", "Ack", "Fail", "Fail", "Release"])
+        more: dict[str, Any] = {}
+        if kind == "Ack":
+            more = draw.choice([{}, {"result": "cg=="}])
+        elif kind == "Fail":
+            error = {"type": draw.choice(["Boom", "Other"]), "message": "m"}
+            more = {"error": error, "then": draw.choice([0, 1, 2, 3])}
+            more |= draw.choice([{}, {"retryAfter": "2s"}])
+        else:
+            more = {"why": draw.choice([1, 2, 3]), "delay": "1s"}
+        await self.call(f"JobService/{kind}", items=[lease | more for lease in taken])
+
+    async def report(self) -> None:
+        """Says how far jobs have come."""
+        draw = self._random
+        if self.leased:
+            more = draw.choice(
+                [
+                    {"phase": "p", "phaseResult": "cg=="},
+                    {"progress": 50, "message": "half"},
+                    {"checkpoint": "Yw=="},
+                    {"lease": "60s"},
+                    {"logs": {"lines": ["l"], "levels": [2]}},
+                    {"partial": "cA=="},
+                ]
+            )
+            await self.call("JobService/Extend", items=[draw.choice(self.leased) | more])
+
+    # Calls of operators.
+
+    async def set_up(self) -> None:
+        """Changes settings and limits."""
+        draw = self._random
+        queue = draw.choice(QUEUES)
+        kind = draw.randrange(4)
+        if kind == 0:
+            names = draw.sample([*SETTINGS], draw.choice([1, 3]))
+            given = {name: draw.choice(SETTINGS[name]) for name in names if draw.random() < 0.7}
+            mask = ",".join(names)
+            await self.call(
+                "QueueService/UpdateQueue", queue=queue, settings=given, updateMask=mask
+            )
+        elif kind == 1:
+            given = self._some(GROUP_SETTINGS, 2)
+            await self.call(
+                "QueueService/UpdateGroup",
+                queue=queue,
+                group=draw.choice(GROUPS),
+                settings=given,
+                updateMask=",".join(given) or "weight",
+            )
+        elif kind == 2:
+            limits = draw.choice([{"concurrency": 2}, {"rate": {"rate": 100, "period": "1s"}}])
+            await self.call(
+                "LimiterService/UpsertLimiter", limiter=draw.choice(LIMITERS), **limits
+            )
+        else:
+            await self.call("LimiterService/DeleteLimiter", limiter=draw.choice(LIMITERS))
+
+    async def operate(self) -> None:
+        """Does to jobs, queues and groups what operators may."""
+        draw = self._random
+        queue, group = draw.choice(QUEUES), draw.choice(GROUPS)
+        job_id = draw.choice(self.ids) if self.ids else str(FIRST_LATER_ID)
+        verb = draw.choice(["Promote", "Cancel", "Retry", "Delete"])
+        chosen: dict[str, Any] = {"ids": [job_id]}
+        if draw.random() < 0.5:
+            chosen = {"filter": {"queue": queue} | draw.choice(FILTERS)}
+        changed = draw.choice(
+            [{"payload": "Yg=="}, {"priority": 3}, {"delay": "3s"}, {"payload": "", "delay": "0s"}]
+        )
+        rpc, fields = draw.choice(
+            [
+                (f"JobAdminService/{verb}Jobs", {"jobs": chosen}),
+                (f"JobAdminService/{verb}Jobs", {"jobs": chosen}),
+                (
+                    "JobAdminService/UpdateJob",
+                    {"id": job_id, "updateMask": ",".join(changed)} | changed,
+                ),
+                (
+                    "JobAdminService/ForgetKey",
+                    draw.choice(
+                        [
+                            {"jobKey": {"queue": queue, "key": f"j{draw.randrange(50)}"}},
+                            {"uniqueKey": {"queue": queue, "key": draw.choice(KEYS)}},
+                        ]
+                    ),
+                ),
+                (f"QueueService/{draw.choice(['Pause', 'Resume'])}Queue", {"queue": queue}),
+                (
+                    f"QueueService/{draw.choice(['Pause', 'Resume'])}Group",
+                    {"queue": queue, "group": group},
+                ),
+                ("QueueService/CleanQueue", {"queue": queue, "states": [5], "olderThan": "0s"}),
+                ("QueueService/DrainQueue", {"queue": queue}),
+                ("DeadLetterService/PurgeDeadJobs", {"filter": {"queue": queue}, "all": True}),
+                (
+                    "QueueService/DeleteQueue",
+                    {"queue": queue, "confirmQueue": queue, "force": True},
+                ),
+            ]
+        )
+        if rpc.endswith(("DeleteQueue", "DrainQueue")) and draw.random() < 0.7:
+            return
+        await self.call(rpc, **fields)
+
+    async def ask(self) -> None:
+        """Looks at jobs and queues."""
+        draw = self._random
+        queue = draw.choice(QUEUES)
+        job_id = draw.choice(self.ids) if self.ids else str(FIRST_LATER_ID)
+        rpc, fields = draw.choice(
+            [
+                ("JobAdminService/GetJob", {"id": job_id}),
+                ("JobAdminService/ExplainJob", {"id": job_id}),
+                ("JobAdminService/ListJobs", {"filter": {"queue": queue}, "pageSize": 5}),
+                ("QueueService/ListGroups", {"queue": queue, "pageSize": 5}),
+                ("QueueService/GetQueue", {"queue": queue}),
+                ("DeadLetterService/ListDeadJobs", {"filter": {"queue": queue}}),
+                ("AdminService/GetStats", {}),
+            ]
+        )
+        await self.call(rpc, **fields)

@@ -1,0 +1,76 @@
+"""Random lives over a socket, with all options together: every call is answered, or refused with a
+definite code; what the server holds adds up, and is the same after a restart.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from jobline_server.engine import invariants
+from jobline_server.runtime.clock import ManualClock
+from jobline_server.testing import RunningServer, running_server
+from tests.server.conftest import connect, until
+from tests.server.lives import Life
+from tests.shard_image import image_of
+
+# Calls of one life, between two looks at all of it, and looks.
+CALLS = 60
+LOOKS = 4
+SHARDS = (1, 3)
+
+
+@pytest.mark.parametrize("seed", range(int(__import__("os").environ.get("LIVES","8"))))
+async def test_a_life_of_all_options(
+    tmp_path: Path, transport: str, seed: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nothing that a caller may ask for breaks the server, or what it stores."""
+    random = Random(seed)
+    clock = ManualClock()
+    shards = SHARDS[seed % len(SHARDS)]
+    async with running_server(
+        tmp_path, transport=transport, clock=clock, shards=shards
+    ) as server:
+        async with connect(server.address) as channel:
+            life = Life(random, channel)
+            for _ in range(LOOKS):
+                await _live(life, random, server)
+            settled = life.codes
+        await _all_stored(server)
+        before = [image_of(slot.shard) for slot in server.runtime.core.slots]
+    assert settled.get("Push OK")
+    assert settled.get("Pull OK")
+
+    async with running_server(tmp_path, transport=transport, clock=clock) as server:
+        after = [image_of(slot.shard) for slot in server.runtime.core.slots]
+        _check(server)
+    for one_before, one_after in zip(before, after, strict=True):
+        for part, value in one_before.items():
+            assert one_after[part] == value, part
+    assert not [one for one in caplog.records if one.levelno >= logging.ERROR]
+
+
+async def _live(life: Life, random: Random, server: RunningServer) -> None:
+    for _ in range(CALLS):
+        await life.step()
+        if random.random() < 0.2:
+            server.advance(random.choice([100, 1_500, 40_000]))
+    _check(server)
+
+
+def _check(server: RunningServer) -> None:
+    shards = [slot.shard for slot in server.runtime.core.slots]
+    # What all shards count together has no invariant of one of them.
+    if len(shards) == 1:
+        invariants.check(shards[0])
+
+
+async def _all_stored(server: RunningServer) -> None:
+    """Returns once nothing waits for a commit, and no message is under way between shards."""
+    slots = [*server.runtime.core.slots]
+    await until(lambda: not any(slot.shard.messages.outboxes for slot in slots))
+    for slot in slots:
+        await server.runtime.core.commits.wait(slot)
