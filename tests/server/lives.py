@@ -15,96 +15,26 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 from grpc import aio
 
-from tests.server.calling import PACKAGE, method_of
-
-QUEUES = ["plain", "fair", "limited", "other"]
-GROUPS = ["g1", "g2", "g3"]
-KEYS = ["k1", "k2", "k3"]
-LIMITERS = ["api", "disk"]
-NAMES = ["n1", "n2"]
-SPANS = ["1s", "2.5s", "30s", "600s"]
-UNIQUE_MODES = range(1, 9)
-POLICIES = range(1, 5)
-FIRST_LATER_ID = 1 << 44
-"""An id that no job has."""
-
-OPTIONS: dict[str, Sequence[Any]] = {
-    "name": NAMES,
-    "contentType": ["application/json"],
-    "headers": [{"a": "b"}, {"traceparent": "00-1"}],
-    "priority": [-1, 0, 5],
-    "lease": SPANS,
-    "maxAttempts": [0, 1, 2],
-    "backoff": [{"kind": 1, "base": "1s"}, {"delays": ["1s", "2s"]}, {"jitter": 0.5}],
-    "maxStalls": [0, 2],
-    "retention": [{"removeOnComplete": True}, {"age": "60s"}, {"count": "1"}],
-    "lifo": [True],
-    "ttl": SPANS,
-    "timeout": SPANS,
-    "delivery": [1, 2],
-    "uniqueKey": KEYS,
-    "uniqueMode": UNIQUE_MODES,
-    "uniqueTtl": SPANS,
-    "uniqueMaxWait": SPANS,
-    "group": GROUPS,
-    "sticky": [True],
-    "onDeadHead": [1, 2],
-    "cost": [1, 3],
-    "limiters": [["api"], ["api", "disk"]],
-    "phases": [["p"], ["p", "q"]],
-    "tags": [["t"], ["t", "u"]],
-    "minWorkerVersion": ["1.2"],
-    "slots": [1, 2],
-    "onDependencyFailure": POLICIES,
-    "blockTimeout": SPANS,
-}
-SETTINGS: dict[str, Sequence[Any]] = {
-    "lease": SPANS,
-    "maxAttempts": [1, 3],
-    "backoff": [{"base": "1s"}],
-    "maxStalls": [0, 3],
-    "retention": [{"removeOnFail": True}, {"age": "60s", "count": "2"}],
-    "minAckLevel": [1, 2, 3],
-    "maxWaiting": ["5", "10000"],
-    "nonRetryableErrorTypes": [["Boom"]],
-    "ttl": SPANS,
-    "expiredToDead": [True, False],
-    "timeout": SPANS,
-    "rate": [{"rate": 5, "period": "1s"}, {"rate": 1000, "period": "1s", "burst": 2000}],
-    "concurrency": [1, 50],
-    "maxWaitingBytes": ["100", "1000000"],
-    "delivery": [1, 2],
-    "deadLetters": [{"autoRetry": True, "autoRetryFirstDelay": "1s"}, {"maxBytes": "2000"}],
-    "disconnectGrace": SPANS,
-    "group": [{"concurrency": 2}, {"maxWaiting": 5}, {"onDeadHead": 2}, {"weight": 3}],
-    "uniqueMode": UNIQUE_MODES,
-    "uniqueTtl": SPANS,
-    "uniqueMaxWait": SPANS,
-    "onDependencyFailure": POLICIES,
-    "blockTimeout": SPANS,
-    "fair": [True, False],
-}
-GROUP_SETTINGS: dict[str, Sequence[Any]] = {
-    "concurrency": [1, 3],
-    "maxWaiting": [5, 1000],
-    "onDeadHead": [1, 2],
-    "weight": [1, 10],
-}
-FILTERS: Sequence[dict[str, Any]] = [
-    {"states": [1]},
-    {"states": [2]},
-    {"states": [3]},
-    {"states": [6]},
-    {"tags": ["t"]},
-    {"group": "g1"},
-    {"name": "n1"},
-]
+from tests.server.all_options import (
+    FILTERS,
+    FIRST_LATER_ID,
+    GROUP_SETTINGS,
+    GROUPS,
+    KEYS,
+    LIMITERS,
+    NAMES,
+    OPTIONS,
+    QUEUES,
+    SETTINGS,
+    SPANS,
+)
+from tests.server.calling import PACKAGE, BytesChannel, method_of
 
 
 class Life:
     """Random calls to one server. `leased` are the leases that it got and has not settled."""
 
-    def __init__(self, random: Random, channel: aio.Channel) -> None:
+    def __init__(self, random: Random, channel: BytesChannel) -> None:
         self._random = random
         self._channel = channel
         self.leased: list[dict[str, str]] = []
@@ -165,7 +95,8 @@ class Life:
         if count and draw.random() < 0.2:
             values = [draw.choice(["", "v"]) for _ in range(count)]
             more["headerColumns"] = [{"key": "h", "values": values}]
-        more |= draw.choice([{}, {}, {"delay": draw.choice(SPANS)}, {"spread": "10s"}])
+        starts: list[dict[str, Any]] = [{}, {}, {"delay": draw.choice(SPANS)}, {"spread": "10s"}]
+        more |= draw.choice(starts)
         more |= draw.choice([{}, {"atomic": draw.random() < 0.5}])
         more |= draw.choice([{}, {"ackLevel": draw.randrange(4)}])
         reply = await self.call(
@@ -205,12 +136,14 @@ class Life:
     async def pull(self) -> None:
         """Takes some jobs."""
         draw = self._random
+        wishes: list[dict[str, Any]] = [{}, {}, {"names": NAMES[:1]}, {"lease": "5s"}]
+        more = draw.choice(wishes)
         reply = await self.call(
             "JobService/Pull",
             queues=[{"queue": queue} for queue in draw.sample(QUEUES, 2)],
             maxJobs=draw.choice([1, 3, 20]),
             worker=draw.choice(["w1", "w2"]),
-            **draw.choice([{}, {}, {"names": NAMES[:1]}, {"lease": "5s"}]),
+            **more,
         )
         for job in reply.jobs if reply is not None else ():
             self.leased.append({"id": str(job.id), "delivery": str(job.delivery)})
@@ -246,17 +179,16 @@ class Life:
         """Says how far jobs have come."""
         draw = self._random
         if self.leased:
-            more = draw.choice(
-                [
-                    {"phase": "p", "phaseResult": "cg=="},
-                    {"progress": 50, "message": "half"},
-                    {"checkpoint": "Yw=="},
-                    {"lease": "60s"},
-                    {"logs": {"lines": ["l"], "levels": [2]}},
-                    {"partial": "cA=="},
-                ]
-            )
-            await self.call("JobService/Extend", items=[draw.choice(self.leased) | more])
+            reports: list[dict[str, Any]] = [
+                {"phase": "p", "phaseResult": "cg=="},
+                {"progress": 50, "message": "half"},
+                {"checkpoint": "Yw=="},
+                {"lease": "60s"},
+                {"logs": {"lines": ["l"], "levels": [2]}},
+                {"partial": "cA=="},
+            ]
+            item = draw.choice(self.leased) | draw.choice(reports)
+            await self.call("JobService/Extend", items=[item])
 
     # Calls of operators.
 
@@ -282,74 +214,78 @@ class Life:
                 updateMask=",".join(given) or "weight",
             )
         elif kind == 2:
-            limits = draw.choice([{"concurrency": 2}, {"rate": {"rate": 100, "period": "1s"}}])
-            await self.call(
-                "LimiterService/UpsertLimiter", limiter=draw.choice(LIMITERS), **limits
-            )
+            few: dict[str, Any] = {"concurrency": 2}
+            limits = draw.choice([few, {"rate": {"rate": 100, "period": "1s"}}])
+            await self.call("LimiterService/UpsertLimiter", limiter=draw.choice(LIMITERS), **limits)
         else:
             await self.call("LimiterService/DeleteLimiter", limiter=draw.choice(LIMITERS))
 
     async def operate(self) -> None:
         """Does to jobs, queues and groups what operators may."""
         draw = self._random
-        queue, group = draw.choice(QUEUES), draw.choice(GROUPS)
-        job_id = draw.choice(self.ids) if self.ids else str(FIRST_LATER_ID)
-        verb = draw.choice(["Promote", "Cancel", "Retry", "Delete"])
-        chosen: dict[str, Any] = {"ids": [job_id]}
+        [operate] = draw.choices(
+            [self._change_jobs, self._change_job, self._change_queue], [2, 2, 3]
+        )
+        await operate()
+
+    async def _change_jobs(self) -> None:
+        draw = self._random
+        chosen: dict[str, Any] = {"ids": [self._some_id()]}
         if draw.random() < 0.5:
-            chosen = {"filter": {"queue": queue} | draw.choice(FILTERS)}
-        changed = draw.choice(
-            [{"payload": "Yg=="}, {"priority": 3}, {"delay": "3s"}, {"payload": "", "delay": "0s"}]
-        )
-        rpc, fields = draw.choice(
-            [
-                (f"JobAdminService/{verb}Jobs", {"jobs": chosen}),
-                (f"JobAdminService/{verb}Jobs", {"jobs": chosen}),
-                (
-                    "JobAdminService/UpdateJob",
-                    {"id": job_id, "updateMask": ",".join(changed)} | changed,
-                ),
-                (
-                    "JobAdminService/ForgetKey",
-                    draw.choice(
-                        [
-                            {"jobKey": {"queue": queue, "key": f"j{draw.randrange(50)}"}},
-                            {"uniqueKey": {"queue": queue, "key": draw.choice(KEYS)}},
-                        ]
-                    ),
-                ),
-                (f"QueueService/{draw.choice(['Pause', 'Resume'])}Queue", {"queue": queue}),
-                (
-                    f"QueueService/{draw.choice(['Pause', 'Resume'])}Group",
-                    {"queue": queue, "group": group},
-                ),
-                ("QueueService/CleanQueue", {"queue": queue, "states": [5], "olderThan": "0s"}),
-                ("QueueService/DrainQueue", {"queue": queue}),
-                ("DeadLetterService/PurgeDeadJobs", {"filter": {"queue": queue}, "all": True}),
-                (
-                    "QueueService/DeleteQueue",
-                    {"queue": queue, "confirmQueue": queue, "force": True},
-                ),
+            chosen = {"filter": {"queue": draw.choice(QUEUES)} | draw.choice(FILTERS)}
+        verb = draw.choice(["Promote", "Cancel", "Retry", "Delete"])
+        await self.call(f"JobAdminService/{verb}Jobs", jobs=chosen)
+
+    async def _change_job(self) -> None:
+        draw = self._random
+        if draw.random() < 0.5:
+            changes: list[dict[str, Any]] = [
+                {"payload": "Yg=="},
+                {"priority": 3},
+                {"delay": "3s"},
+                {"payload": "", "delay": "0s"},
             ]
-        )
-        if rpc.endswith(("DeleteQueue", "DrainQueue")) and draw.random() < 0.7:
+            changed = draw.choice(changes)
+            mask = ",".join(changed)
+            await self.call(
+                "JobAdminService/UpdateJob", id=self._some_id(), updateMask=mask, **changed
+            )
             return
+        queue = draw.choice(QUEUES)
+        job_key = {"jobKey": {"queue": queue, "key": f"j{draw.randrange(50)}"}}
+        unique_key = {"uniqueKey": {"queue": queue, "key": draw.choice(KEYS)}}
+        await self.call("JobAdminService/ForgetKey", **draw.choice([job_key, unique_key]))
+
+    async def _change_queue(self) -> None:
+        draw = self._random
+        queue, verb = draw.choice(QUEUES), draw.choice(["Pause", "Resume"])
+        calls: list[tuple[str, dict[str, Any]]] = [
+            (f"QueueService/{verb}Queue", {"queue": queue}),
+            (f"QueueService/{verb}Group", {"queue": queue, "group": draw.choice(GROUPS)}),
+            ("QueueService/CleanQueue", {"queue": queue, "states": [5], "olderThan": "0s"}),
+            ("DeadLetterService/PurgeDeadJobs", {"filter": {"queue": queue}, "all": True}),
+            ("QueueService/DrainQueue", {"queue": queue}),
+            ("QueueService/DeleteQueue", {"queue": queue, "confirmQueue": queue, "force": True}),
+        ]
+        # What empties a queue is rare, or there would be nothing else to see.
+        [(rpc, fields)] = draw.choices(calls, [8, 8, 4, 4, 1, 1])
         await self.call(rpc, **fields)
+
+    def _some_id(self) -> str:
+        return self._random.choice(self.ids) if self.ids else str(FIRST_LATER_ID)
 
     async def ask(self) -> None:
         """Looks at jobs and queues."""
         draw = self._random
-        queue = draw.choice(QUEUES)
-        job_id = draw.choice(self.ids) if self.ids else str(FIRST_LATER_ID)
-        rpc, fields = draw.choice(
-            [
-                ("JobAdminService/GetJob", {"id": job_id}),
-                ("JobAdminService/ExplainJob", {"id": job_id}),
-                ("JobAdminService/ListJobs", {"filter": {"queue": queue}, "pageSize": 5}),
-                ("QueueService/ListGroups", {"queue": queue, "pageSize": 5}),
-                ("QueueService/GetQueue", {"queue": queue}),
-                ("DeadLetterService/ListDeadJobs", {"filter": {"queue": queue}}),
-                ("AdminService/GetStats", {}),
-            ]
-        )
+        queue, job_id = draw.choice(QUEUES), self._some_id()
+        calls: list[tuple[str, dict[str, Any]]] = [
+            ("JobAdminService/GetJob", {"id": job_id}),
+            ("JobAdminService/ExplainJob", {"id": job_id}),
+            ("JobAdminService/ListJobs", {"filter": {"queue": queue}, "pageSize": 5}),
+            ("QueueService/ListGroups", {"queue": queue, "pageSize": 5}),
+            ("QueueService/GetQueue", {"queue": queue}),
+            ("DeadLetterService/ListDeadJobs", {"filter": {"queue": queue}}),
+            ("AdminService/GetStats", {}),
+        ]
+        rpc, fields = draw.choice(calls)
         await self.call(rpc, **fields)
