@@ -46,6 +46,15 @@ OPTIONS: dict[str, Sequence[Any]] = {
     "onDependencyFailure": POLICIES,
     "blockTimeout": SPANS,
 }
+MEANS_NOTHING_WITHOUT = {
+    "uniqueMode": "uniqueKey",
+    "uniqueTtl": "uniqueKey",
+    "uniqueMaxWait": "uniqueKey",
+    "sticky": "group",
+    "onDeadHead": "group",
+    "onDependencyFailure": "dependsOn",
+    "blockTimeout": "dependsOn",
+}
 SETTINGS: dict[str, Sequence[Any]] = {
     "lease": SPANS,
     "maxAttempts": [1, 3],

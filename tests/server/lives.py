@@ -22,6 +22,7 @@ from tests.server.all_options import (
     GROUPS,
     KEYS,
     LIMITERS,
+    MEANS_NOTHING_WITHOUT,
     NAMES,
     OPTIONS,
     QUEUES,
@@ -76,8 +77,6 @@ class Life:
             key = f"{method.name} {code}"
             self.codes[key] = self.codes.get(key, 0) + 1
 
-    # Calls of producers.
-
     async def push(self) -> None:
         """Pushes some jobs and payloads, with columns beside them."""
         draw = self._random
@@ -85,7 +84,7 @@ class Life:
         count = draw.choice([0, 1, 1, 4]) if rows else draw.choice([1, 1, 4])
         more: dict[str, Any] = {}
         if draw.random() < 0.5:
-            more["options"] = self._some(OPTIONS, 4) | self._parents()
+            more["options"] = self._options(4)
         if count and draw.random() < 0.2:
             more["groups"] = [draw.choice([*GROUPS, ""]) for _ in range(count)]
         if count and draw.random() < 0.2:
@@ -114,12 +113,23 @@ class Life:
         draw = self._random
         row: dict[str, Any] = {"text": "t"}
         if draw.random() < 0.8:
-            row["options"] = self._some(OPTIONS, 5) | self._parents()
+            row["options"] = self._options(5)
         if index and draw.random() < 0.2:
             row["dependsOnIndexes"] = [draw.randrange(index)]
         if draw.random() < 0.2:
             row["jobKey"] = f"j{draw.randrange(50)}"
         return row | draw.choice([{}, {}, {"delay": draw.choice(SPANS)}])
+
+    def _options(self, most: int) -> dict[str, Any]:
+        """Returns some options, mostly with what each of them is about."""
+        options = self._some(OPTIONS, most) | self._parents()
+        for name in [*options]:
+            about = MEANS_NOTHING_WITHOUT.get(name)
+            if about == "dependsOn" and self.ids:
+                options.setdefault(about, self.ids[-1:])
+            elif about in OPTIONS and self._random.random() < 0.9:
+                options.setdefault(about, self._random.choice(OPTIONS[about]))
+        return options
 
     def _parents(self) -> dict[str, Any]:
         if not self.ids or self._random.random() < 0.8:
@@ -130,8 +140,6 @@ class Life:
         draw = self._random
         names = draw.sample([*values], draw.randrange(most + 1))
         return {name: draw.choice(values[name]) for name in names}
-
-    # Calls of workers.
 
     async def pull(self) -> None:
         """Takes some jobs."""
@@ -189,8 +197,6 @@ class Life:
             ]
             item = draw.choice(self.leased) | draw.choice(reports)
             await self.call("JobService/Extend", items=[item])
-
-    # Calls of operators.
 
     async def set_up(self) -> None:
         """Changes settings and limits."""

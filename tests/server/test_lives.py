@@ -8,6 +8,7 @@ import logging
 import os
 from pathlib import Path
 from random import Random
+from shutil import copytree
 from typing import Any
 
 import pytest
@@ -32,26 +33,27 @@ async def test_a_life_of_all_options(
     tmp_path: Path, transport: str, seed: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Nothing that a caller may ask for breaks the server, or what it stores."""
-    random = Random(seed)
-    clock = ManualClock()
+    random, clock = Random(seed), ManualClock()
+    data, crashed = tmp_path / "data", tmp_path / "crashed"
     shards = SHARDS[seed % len(SHARDS)]
-    async with running_server(tmp_path, transport=transport, clock=clock, shards=shards) as server:
+    async with running_server(data, transport=transport, clock=clock, shards=shards) as server:
         async with connect(server.address) as channel:
             life = Life(random, channel)
             for _ in range(LOOKS):
                 await _live(life, random, server)
-            settled = life.codes
         await _all_stored(server)
         before = _images(server)
-    assert settled.get("Push OK")
-    assert settled.get("Pull OK")
-
-    async with running_server(tmp_path, transport=transport, clock=clock) as server:
-        after = _images(server)
-        _check(server)
-    for one_before, one_after in zip(before, after, strict=True):
-        for part, value in one_before.items():
-            assert one_after[part] == value, part
+        # What a crash at this moment would leave behind.
+        copytree(data, crashed)
+    assert life.codes.get("Push OK")
+    assert life.codes.get("Pull OK")
+    for left_behind in (data, crashed):
+        async with running_server(left_behind, transport=transport, clock=clock) as server:
+            _check(server)
+            after = _images(server)
+        for one_before, one_after in zip(before, after, strict=True):
+            for part, value in one_before.items():
+                assert one_after[part] == value, (left_behind.name, part)
     assert not [one for one in caplog.records if one.levelno >= logging.ERROR]
 
 
