@@ -15,6 +15,7 @@ from jobline.v1 import job_admin_service_pb2, job_service_pb2, queue_pb2, queue_
 from jobline.v1.admin_service_pb2_grpc import AdminServiceStub
 from jobline.v1.job_service_pb2_grpc import JobServiceStub
 from jobline.v1.queue_service_pb2_grpc import QueueServiceStub
+from jobline_server.engine import limits
 from jobline_server.engine.commands import Push, Refused
 from jobline_server.engine.values import JobState
 from jobline_server.rpc.admission import Admission, CallLimits
@@ -152,10 +153,10 @@ async def test_nothing_of_a_stream_that_ended_outlives_it(
 async def test_what_open_calls_keep_is_bounded_together(
     server: RunningServer, channel: aio.Channel, kind: str
 ) -> None:
-    """Trial E6: schemas of workers, and the ids of those who wait."""
+    """Trial E6: names of handlers, and the ids of those who wait."""
     gate = getattr(server.server.admission, kind)
     gate.max_held = 1_000
-    handlers = [{"queue": "q", "name": "n", "payload_schema": "x" * 2_000}]
+    handlers = [{"queue": "q", "name": str(number)} for number in range(2)]
     opening = {"queues": [{"queue": "q"}], "handlers": handlers}
     frame = make(job_service_pb2.StreamRequest, open=opening)
     wait = job_service_pb2.WaitRequest(ids=range(1, 1_002))
@@ -167,6 +168,38 @@ async def test_what_open_calls_keep_is_bounded_together(
 
     assert refusal_of(caught.value).reason == "TOO_MANY_CALLS"
     await until(lambda: not gate.held)
+
+
+async def test_schemas_of_all_open_streams_are_bounded_and_kept_once(
+    server: RunningServer, channel: aio.Channel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twelve workers with 240 handlers of 60 KB each would take 170 MB."""
+    monkeypatch.setattr(limits, "SCHEMAS_BYTES_MAX", 100_000)
+    stub: Any = JobServiceStub(channel)
+    schemas = server.server.runtime.streams.handlers.schemas
+
+    async def opened(schema: str) -> Any:
+        handlers = [
+            {"queue": "q", "name": str(number), "payload_schema": schema, "result_schema": schema}
+            for number in range(20)
+        ]
+        stream = stub.Stream()
+        opening = {"queues": [{"queue": "q"}], "handlers": handlers}
+        await stream.write(make(job_service_pb2.StreamRequest, open=opening))
+        await stream.read()
+        return stream
+
+    streams = [await opened("x" * 60_000) for _ in range(5)]
+    assert 60_000 <= schemas.held_bytes < 61_000
+    assert server.server.admission.streams.held < 5 * 60_000
+    with pytest.raises(aio.AioRpcError) as caught:
+        await opened("y" * 60_000)
+    refusal = refusal_of(caught.value)
+    assert (refusal.code, refusal.reason) == ("RESOURCE_EXHAUSTED", "TOO_MANY_CALLS")
+    for stream in streams:
+        stream.cancel()
+    await until(lambda: not len(schemas))
+    (await opened("y" * 60_000)).cancel()
 
 
 async def get_job_of(server: RunningServer, payload: bytes) -> bytes:

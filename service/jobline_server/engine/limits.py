@@ -80,6 +80,8 @@ PARTIALS_JOB_BYTES_MAX = 1 << 20
 PARTIALS_BYTES_MAX = 64 << 20
 PARTIAL_EXTRA_BYTES = 100
 PARTIAL_WAIT_IDS_MAX = 100
+# Memory of the schemas that connected workers announce, equal ones counted once: 30,000 of 2 KB.
+SCHEMAS_BYTES_MAX = 64 << 20
 ERROR_MESSAGE_BYTES_MAX = 4 << 10
 ERROR_STACK_BYTES_MAX = 16 << 10
 HEADERS_MAX = 64

@@ -37,7 +37,8 @@ class CallLimits:
     pulls: int = 10_000
     waiters: int = 10_000
     watchers: int = 1_000
-    # The first frames of open streams, schemas mostly, which are kept until the streams end.
+    # The first frames of open streams, without schemas: names, labels and queues, which are kept
+    # until the streams end.
     stream_bytes: int = 512 << 20
     # Ids of all waiters together, about 100 bytes of memory each.
     waited_ids: int = 10_000_000

@@ -17,7 +17,7 @@ import asyncio
 from typing import Any
 
 from jobline.v1 import job_service_pb2
-from jobline_server.dispatch.frames import WorkerFrame
+from jobline_server.dispatch.frames import Open, WorkerFrame
 from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.rpc.admission import Gate
 from jobline_server.rpc.convert.leases import leases_in
@@ -28,6 +28,8 @@ from jobline_server.runtime.runtime import Runtime
 
 # The time limit for the first frame.
 OPEN_SECONDS = 10.0
+# What a handler takes in memory beside its schemas.
+HANDLER_EXTRA_BYTES = 500
 # How long after the end of the messages a cancellation may still arrive.
 BROKEN_SECONDS = 0.1
 
@@ -40,9 +42,17 @@ async def serve_stream(runtime: Runtime, frames: Frames, streams: Gate) -> None:
     del first
     if frame.open is None:
         raise mistake("a stream begins with open")
-    with streams.holding(size):
-        opening, frame.open = frame.open, None
+    opening, frame.open = frame.open, None
+    with streams.holding(size + _extra_bytes(opening)):
         await _serve(runtime.streams.open_stream(opening), frame, frames)
+
+
+def _extra_bytes(opening: Open) -> int:
+    """Returns how much more than its message an `open` takes, which may be less than nothing: equal
+    schemas of all streams are kept once, and counted apart.
+    """
+    schemas = sum([len(one.payload_schema) + len(one.result_schema) for one in opening.handlers])
+    return HANDLER_EXTRA_BYTES * len(opening.handlers) - schemas
 
 
 async def _serve(stream: WorkerStream, frame: WorkerFrame, frames: Frames) -> None:

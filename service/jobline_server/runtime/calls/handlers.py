@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 
 from jobline_server.dispatch.frames import Open
+from jobline_server.runtime.calls.schemas import AnnouncedSchemas
 from jobline_server.runtime.queries.paging import first_names, handler_bytes, page_by_name
 from jobline_server.runtime.views import HandlerVariant, HandlerView
 
@@ -31,10 +32,12 @@ class Handlers:
     def __init__(self) -> None:
         self._by_queue: dict[str, dict[_Key, Counter[HandlerVariant]]] = {}
         self._announced: dict[object, Open] = {}
+        self.schemas = AnnouncedSchemas()
 
     def add(self, owner: object, opened: Open) -> None:
-        """Counts what a stream announces. `owner` is the stream."""
+        """Counts what a stream announces, after `schemas.shared`. `owner` is the stream."""
         self._announced[owner] = opened
+        self.schemas.add(opened)
         for queue, key, variant in _variants_of(opened):
             of_queue = self._by_queue.setdefault(queue, {})
             of_queue.setdefault(key, Counter())[variant] += 1
@@ -44,6 +47,7 @@ class Handlers:
         opened = self._announced.pop(owner, None)
         if opened is None:
             return
+        self.schemas.remove(opened)
         for queue, key, variant in _variants_of(opened):
             of_queue = self._by_queue[queue]
             counts = of_queue[key]

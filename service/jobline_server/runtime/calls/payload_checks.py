@@ -5,9 +5,10 @@ A payload fits if it fits one of the schemas that connected workers announce for
 while a new version is rolled out, there are two. It is not checked where there is nothing to check
 against: no worker is connected, one of them announces no schema, or one that cannot be used.
 
-Schemas come from workers. They are compiled once, refer to nothing outside themselves, and match
-patterns in linear time. Their width (`schema_width`) and the size of payloads are limited, so
-that a check takes some milliseconds, and less than a tenth of a second whatever it is.
+Schemas come from workers. They are compiled once (`compiled_schemas`), refer to nothing outside
+themselves, and match patterns in linear time. Their width (`schema_width`) and the size of payloads
+are limited, so that a check takes some milliseconds, and less than a tenth of a second whatever it
+is.
 """
 
 from __future__ import annotations
@@ -16,8 +17,7 @@ import asyncio
 import json
 import time
 from collections.abc import Iterator
-from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from jobline_server.engine.commands import Push, RefusalKind, Refused
 from jobline_server.engine.decide.calls import find_call
@@ -25,23 +25,20 @@ from jobline_server.engine.decide.known_keys import job_keys_of
 from jobline_server.engine.keys import JOB_KEY, REQUEST_ID, hash_of
 from jobline_server.engine.push_fields import payload_field
 from jobline_server.engine.queue import Queue
+from jobline_server.runtime.calls.compiled_schemas import WIDTH_MAX, Schema
 from jobline_server.runtime.calls.handlers import Handlers
-from jobline_server.runtime.calls.schema_width import width_of
 from jobline_server.runtime.core import Core
 
 # A larger payload is refused in a queue that checks: to parse this much takes two milliseconds, and
 # the loop stands still meanwhile.
 CHECKED_PAYLOAD_BYTES_MAX = 256 << 10
-# The width of all schemas of a name together. Wider ones cannot be used.
-WIDTH_MAX = 1_024
-# Their width times the bytes of a payload: each takes about 10 ns.
+# The width of all schemas of a name together, times the bytes of a payload: each takes about 10 ns.
 CHECKED_WORK_MAX = 8 << 20
-# What a pattern may take in memory: so long that the slowest take half a microsecond for a byte.
-PATTERN_BYTES_MAX = 64 << 10
 # Payloads are checked in steps of about this long.
 STEP_SECONDS = 0.005
-# Compiled schemas, some kilobytes each; the least recently used go.
-SCHEMAS_MAX = 1_000
+# What the schemas of a name may take together when they are compiled, of a typical one of 2 KiB
+# more than a hundred. Larger ones cannot be used: to compile them takes too long.
+NAME_BYTES_MAX = 32 << 20
 # Of the place in a schema, for messages.
 PLACE_CHARACTERS_MAX = 200
 
@@ -71,7 +68,11 @@ class PayloadChecks:
         refused, nor a job whose key is known: what was stored was checked then.
         """
         began = time.perf_counter()
+        names: set[str] = set()
         for job in _candidates(command):
+            if job.name not in names:
+                names.add(job.name)
+                await self._compile(command.queue, job.name)
             why = self._why_not(command.queue, job)
             if why is not None and not self._came_before(command, job):
                 raise why
@@ -86,13 +87,40 @@ class PayloadChecks:
             if why is not None:
                 raise why
 
+    async def _compile(self, queue: str, name: str) -> None:
+        """Compiles the schemas of a name, one in an iteration of the loop."""
+        compiled, held_bytes = self._handlers.schemas.compiled, 0
+        for text in self._texts_of(queue, name):
+            is_new = text not in compiled
+            held_bytes += compiled.find(text).held_bytes
+            if held_bytes > NAME_BYTES_MAX:
+                break
+            if is_new:
+                await asyncio.sleep(0)
+
+    def _texts_of(self, queue: str, name: str) -> list[str]:
+        """Returns the schemas of a name; none if there are too many."""
+        variants = self._handlers.find(queue, name)
+        if len(variants) > WIDTH_MAX:
+            return []
+        return list(dict.fromkeys(one.payload_schema for one in variants))
+
+    def _schemas_of(self, queue: str, name: str) -> tuple[list[Schema], int]:
+        """Returns the schemas of a name and their width together; none if they cannot be used."""
+        schemas: list[Schema] = []
+        width = held_bytes = 0
+        for text in self._texts_of(queue, name):
+            schema = self._handlers.schemas.compiled.find(text)
+            width += schema.width
+            held_bytes += schema.held_bytes
+            if width > WIDTH_MAX or held_bytes > NAME_BYTES_MAX:
+                return [], 0
+            schemas.append(schema)
+        return schemas, width
+
     def _why_not(self, queue: str, job: Candidate) -> Refused | None:
-        variants = self._handlers.find(queue, job.name)
-        if not variants or len(variants) > WIDTH_MAX:
-            return None
-        schemas = [compiled(one) for one in dict.fromkeys(one.payload_schema for one in variants)]
-        width = sum([schema.width for schema in schemas])
-        if width > WIDTH_MAX:
+        schemas, width = self._schemas_of(queue, job.name)
+        if not schemas:
             return None
         bytes_max = min(CHECKED_PAYLOAD_BYTES_MAX, CHECKED_WORK_MAX // width)
         if len(job.payload) > bytes_max:
@@ -130,44 +158,6 @@ class PayloadChecks:
 def checks(queue: Queue | None) -> bool:
     """Returns whether pushes to a queue are checked."""
     return queue is not None and queue.settings.check_payloads
-
-
-class Schema(NamedTuple):
-    """A schema that was compiled; without a validator, if it says nothing or cannot be used."""
-
-    validator: Any
-    width: int
-
-    def first_misfit(self, value: Any) -> str | None:
-        """Returns the place in the schema that a value does not fit first; None if it fits."""
-        try:
-            # Not `iter_errors`: that lists all of them before it yields the first.
-            self.validator.validate(value)
-        except ValueError as error:
-            return "/".join(map(str, getattr(error, "schema_path", ())))
-        return None
-
-
-_TAKES_ANYTHING = Schema(None, WIDTH_MAX + 1)
-
-
-@lru_cache(maxsize=SCHEMAS_MAX)
-def compiled(schema: str) -> Schema:
-    """Returns a schema, compiled."""
-    if not schema:
-        return _TAKES_ANYTHING
-    import jsonschema_rs  # noqa: PLC0415  # only servers whose queues check payloads load it
-
-    try:
-        parsed = json.loads(schema)
-        width = width_of(parsed)
-        if width > WIDTH_MAX:
-            return _TAKES_ANYTHING
-        options = jsonschema_rs.RegexOptions(size_limit=PATTERN_BYTES_MAX)
-        validator = jsonschema_rs.validator_for(parsed, offline=True, pattern_options=options)
-    except (ValueError, RecursionError):  # its own errors are such
-        return _TAKES_ANYTHING
-    return Schema(validator, width)
 
 
 def _candidates(command: Push) -> Iterator[Candidate]:

@@ -13,12 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 # Subschemas and definitions that are looked at: some 30 ms.
 SUBSCHEMAS_MAX = 2_000
 DEFINITIONS_MAX = 300
+# Patterns in one schema, each up to 0.2 ms to compile.
+PATTERNS_MAX = 100
 # References that lead back to where they are, from one definition.
 RETURNS_MAX = 50
 # Steps that a pattern takes for each byte, in the worst case; and a comparison with a value of many
@@ -54,9 +56,17 @@ _NAMED_PATHS: dict[str, _Path] = {
 _BY_NAME = (*_NAMED_PATHS, "dependentRequired")
 
 
-def width_of(schema: Any) -> int:
-    """Returns the width of a schema. Raises ValueError if it is not bounded, or not known."""
-    return _Walk(schema).width()
+class Extent(NamedTuple):
+    """The width of a schema, and how many patterns it has."""
+
+    width: int
+    patterns: int
+
+
+def extent_of(schema: Any) -> Extent:
+    """Returns the extent of a schema. Raises ValueError if it is not bounded, or not known."""
+    walk = _Walk(schema)
+    return Extent(walk.width(), walk.patterns)
 
 
 class _Walk:
@@ -69,6 +79,7 @@ class _Walk:
         # References of definitions that lead back to themselves.
         self._recursive: set[str] = set()
         self._seen = 0
+        self.patterns = 0
 
     def width(self) -> int:
         references = self._references()
@@ -112,7 +123,8 @@ class _Walk:
     def _all_of(self, schema: Any, *, is_top: bool) -> Iterator[dict[str, Any]]:
         if isinstance(schema, dict):
             self._seen += 1
-            if self._seen > SUBSCHEMAS_MAX:
+            self.patterns += ("pattern" in schema) + len(_dict(schema.get("patternProperties")))
+            if self._seen > SUBSCHEMAS_MAX or self.patterns > PATTERNS_MAX:
                 raise ValueError(_TOO_LARGE)
             if any(key in schema for key in _DYNAMIC):
                 raise ValueError(_UNKNOWN)

@@ -68,6 +68,7 @@ class Streams:
         if self._core.draining:
             raise Refused(RefusalKind.DRAINING, "the server is draining; connect again later")
         self._core.slots.check_any_queue(first.queues)
+        first = self.handlers.schemas.shared(first)
         session_id = first.session if self._is_known(first.session) else self._new_session()
         earlier = self.open.get(session_id)
         if earlier is not None:

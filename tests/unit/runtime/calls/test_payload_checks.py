@@ -18,7 +18,7 @@ from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.producers import Call
 from jobline_server.engine.values import JobOptions, QueueSettings
 from jobline_server.runtime.calls import payload_checks
-from jobline_server.runtime.calls.payload_checks import CHECKED_PAYLOAD_BYTES_MAX, compiled
+from jobline_server.runtime.calls.payload_checks import CHECKED_PAYLOAD_BYTES_MAX
 from jobline_server.runtime.clock import ManualClock
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.runtime.views import Audit
@@ -166,7 +166,7 @@ async def test_handler_for_any_name_counts_where_no_other_takes_it(checking: Run
 async def test_queues_without_the_setting_are_not_looked_at(
     checking: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(payload_checks, "compiled", None)
+    monkeypatch.setattr(checking.pushes.checks, "check", None)
     assert await push(checking, b"anything", queue="other") == 1
 
 
@@ -227,6 +227,23 @@ async def test_wide_schemas_check_smaller_payloads(checking: Runtime) -> None:
     assert await push(checking, payload) == 1
 
 
-def test_schemas_are_compiled_once() -> None:
-    schema = json.dumps({"const": "compiled once"})
-    assert compiled(schema) is compiled(schema)
+async def test_schemas_are_compiled_one_in_an_iteration(checking: Runtime) -> None:
+    """Each may take some milliseconds, and a name may have a thousand."""
+    for number in range(20):
+        announce(checking, f"other {number}", json.dumps({"const": number}))
+    compiled, most, before = checking.streams.handlers.schemas.compiled, 0, 0
+    task = asyncio.ensure_future(push(checking, b"1"))
+    while not task.done():
+        most, before = max(most, len(compiled) - before), len(compiled)
+        await asyncio.sleep(0)
+    assert (task.result(), before, most) == (1, 21, 1)
+
+
+async def test_schemas_of_a_name_that_take_too_much_together_check_nothing(
+    checking: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = Push("mail", JobOptions(name="send"), payloads=Payloads.of([b'"x"']))
+    assert (await refusal(checking, command)).kind is RefusalKind.PAYLOAD_MISFIT
+    announce(checking, "second", '{"type":"null"}')
+    monkeypatch.setattr(payload_checks, "NAME_BYTES_MAX", 150 * len(NUMBER))
+    assert await push(checking, b'"x"') == 1

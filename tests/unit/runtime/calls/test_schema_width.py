@@ -7,7 +7,12 @@ from typing import Any
 
 import pytest
 
-from jobline_server.runtime.calls.schema_width import DEFINITIONS_MAX, SUBSCHEMAS_MAX, width_of
+from jobline_server.runtime.calls.schema_width import (
+    DEFINITIONS_MAX,
+    PATTERNS_MAX,
+    SUBSCHEMAS_MAX,
+    extent_of,
+)
 
 
 def refers(name: object) -> dict[str, Any]:
@@ -41,7 +46,7 @@ def defined(first: dict[str, Any], **definitions: Any) -> dict[str, Any]:
 )
 def test_subschemas_that_may_be_asked_about_one_value_are_counted(schema: Any, width: int) -> None:
     """Of different properties, those of the widest."""
-    assert width_of(schema) == width
+    assert extent_of(schema).width == width
 
 
 TREE = {
@@ -78,7 +83,7 @@ ANYTHING = {
     ],
 )
 def test_what_comes_back_to_itself_in_one_way_has_a_width(schema: Any, width: int) -> None:
-    assert width_of(schema) == width
+    assert extent_of(schema).width == width
 
 
 @pytest.mark.parametrize(
@@ -106,15 +111,24 @@ def test_what_comes_back_to_itself_in_one_way_has_a_width(schema: Any, width: in
 def test_what_has_no_bound_is_refused(schema: Any) -> None:
     """Some of them would be harmless: nobody needs them."""
     with pytest.raises(ValueError, match=r"schema|reference"):
-        width_of(schema)
+        extent_of(schema)
 
 
 def test_width_is_what_references_make_of_it() -> None:
     """Each definition asks the next one twice: a check takes forty years."""
     definitions = {str(n): {"allOf": [refers(n + 1)] * 2} for n in range(50)} | {"50": {}}
-    assert width_of(defined(refers(0), **definitions)) > 1 << 50
+    assert extent_of(defined(refers(0), **definitions)).width > 1 << 50
 
 
 def test_a_property_may_have_any_name() -> None:
     schema = {"properties": {"$id": {}, "id": {}, "$ref": {}, "items": {}}, "$id": "https://a.b/c"}
-    assert width_of(json.loads(json.dumps(schema))) == 2
+    assert extent_of(json.loads(json.dumps(schema))).width == 2
+
+
+def test_patterns_are_counted_and_bounded() -> None:
+    """A thousand of them take a quarter of a second to compile, and forty megabytes."""
+    named = {str(number): {"pattern": f".{{1,30}}{number}"} for number in range(PATTERNS_MAX - 1)}
+    schema = {"properties": named, "patternProperties": {"^a": {}}}
+    assert extent_of(schema).patterns == PATTERNS_MAX
+    with pytest.raises(ValueError, match="too many parts"):
+        extent_of({**schema, "not": {"pattern": "x"}})
