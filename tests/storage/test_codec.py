@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from jobline.v1 import entry_pb2
 from jobline_server.engine import entries
 from jobline_server.engine.payloads import Payloads
+from jobline_server.engine.unique_entries import UniqueKeysExtended
 from jobline_server.engine.values import DEFAULT_OPTIONS, JobOptions
 from jobline_server.storage.codec import UnknownFact, batch_parts, decode_batch, encode_batch
 from jobline_server.storage.codec import batch as batch_module
@@ -97,3 +98,13 @@ def test_fact_of_a_newer_version_is_refused():
     batch = entry_pb2.JournalBatch(entries=[entry_pb2.Entry(at_ms=1)])
     with pytest.raises(UnknownFact):
         decode_batch(batch.SerializeToString())
+
+
+def test_a_key_that_an_earlier_version_extended_is_read_as_one_of_many() -> None:
+    batch = entry_pb2.JournalBatch()
+    message = batch.entries.add(at_ms=5).unique_key_extended
+    message.queue, message.unique_key = "mail", "a"
+    message.id, message.until_ms, message.aged_ms = 7, 9, 3
+    assert decode_batch(batch.SerializeToString()) == [
+        UniqueKeysExtended(5, "mail", ["a"], [7], [9], 3)
+    ]

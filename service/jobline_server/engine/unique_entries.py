@@ -15,14 +15,14 @@ class JobsReplaced:
 
 
 @dataclass(slots=True)
-class UniqueKeyExtended:
-    """A unique key, which this job holds or held, is held until another time."""
+class UniqueKeysExtended:
+    """Unique keys of one queue, which these jobs hold or held, are held until other times."""
 
     at_ms: int
     queue: str
-    unique_key: str
-    id: int
-    until_ms: int
+    unique_keys: list[str]
+    ids: list[int]
+    until_ms: list[int]
     aged_ms: int
 
 
@@ -36,4 +36,4 @@ class UniqueKeyForgotten:
     aged_ms: int
 
 
-UniqueKeyFact = JobsReplaced | UniqueKeyExtended | UniqueKeyForgotten
+UniqueKeyFact = JobsReplaced | UniqueKeysExtended | UniqueKeyForgotten

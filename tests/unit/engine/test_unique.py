@@ -196,6 +196,17 @@ class TestThrottle:
         world.ack([(first, world.one().delivery)])
         assert one(world, Mode.REPLACE)[0] is Out.CREATED
 
+    def test_keys_of_a_push_are_extended_by_one_fact(self, world):
+        """A fact for each took up to 85 ms for a thousand."""
+        ids = [one(world, key=str(number), ttl_ms=1_000)[1] for number in range(3)]
+        facts = len(world.shard.entries)
+        extended = [new(Mode.EXTEND, key=str(number), ttl_ms=9_000) for number in (0, 1, 2, 1)]
+        assert push(world, *extended) == [(Out.EXTENDED, ids[number]) for number in (0, 1, 2, 1)]
+        assert len(world.shard.entries) <= facts + 1
+        world.advance(8_000)
+        assert [holder_of(world, str(number)) for number in range(3)] == ids
+        check_recovery(world)
+
     def test_passed_throttles_are_forgotten(self, world):
         one(world, Mode.THROTTLE, ttl_ms=60_000)
         world.ack([(world.one().id, world.shard.first_delivery())])

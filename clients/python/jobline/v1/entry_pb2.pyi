@@ -63,6 +63,7 @@ class Entry(_message.Message):
     JOBS_REPLACED_FIELD_NUMBER: _builtins.int
     UNIQUE_KEY_EXTENDED_FIELD_NUMBER: _builtins.int
     UNIQUE_KEY_FORGOTTEN_FIELD_NUMBER: _builtins.int
+    UNIQUE_KEYS_EXTENDED_FIELD_NUMBER: _builtins.int
     JOBS_UNBLOCKED_FIELD_NUMBER: _builtins.int
     QUEUE_LIMITED_FIELD_NUMBER: _builtins.int
     JOB_LOGGED_FIELD_NUMBER: _builtins.int
@@ -190,11 +191,15 @@ class Entry(_message.Message):
 
     @_builtins.property
     def unique_key_extended(self) -> Global___UniqueKeyExtended:
-        """A unique key is held longer."""
+        """A unique key is held longer; written by earlier versions."""
 
     @_builtins.property
     def unique_key_forgotten(self) -> Global___UniqueKeyForgotten:
         """An operator freed a unique key."""
+
+    @_builtins.property
+    def unique_keys_extended(self) -> Global___UniqueKeysExtended:
+        """Unique keys are held longer."""
 
     @_builtins.property
     def jobs_unblocked(self) -> Global___JobsUnblocked:
@@ -289,6 +294,7 @@ class Entry(_message.Message):
         jobs_replaced: Global___JobsReplaced | None = ...,
         unique_key_extended: Global___UniqueKeyExtended | None = ...,
         unique_key_forgotten: Global___UniqueKeyForgotten | None = ...,
+        unique_keys_extended: Global___UniqueKeysExtended | None = ...,
         jobs_unblocked: Global___JobsUnblocked | None = ...,
         queue_limited: Global___QueueLimited | None = ...,
         job_logged: Global___JobLogged | None = ...,
@@ -305,11 +311,11 @@ class Entry(_message.Message):
         jobs_awaited: Global___JobsAwaited | None = ...,
         jobs_not_awaited: Global___JobsAwaited | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["cancel_requested", b"cancel_requested", "dependencies_failed", b"dependencies_failed", "dependents_told", b"dependents_told", "fact", b"fact", "group_changed", b"group_changed", "group_paused", b"group_paused", "group_resumed", b"group_resumed", "job_died", b"job_died", "job_failed", b"job_failed", "job_logged", b"job_logged", "job_reported", b"job_reported", "job_updated", b"job_updated", "jobs_awaited", b"jobs_awaited", "jobs_cancelled", b"jobs_cancelled", "jobs_completed", b"jobs_completed", "jobs_deleted", b"jobs_deleted", "jobs_expired", b"jobs_expired", "jobs_leased", b"jobs_leased", "jobs_not_awaited", b"jobs_not_awaited", "jobs_pushed", b"jobs_pushed", "jobs_ready", b"jobs_ready", "jobs_released", b"jobs_released", "jobs_replaced", b"jobs_replaced", "jobs_retried", b"jobs_retried", "jobs_staled", b"jobs_staled", "jobs_stalled", b"jobs_stalled", "jobs_unblocked", b"jobs_unblocked", "key_forgotten", b"key_forgotten", "keys_expired", b"keys_expired", "limiter_changed", b"limiter_changed", "limiter_deleted", b"limiter_deleted", "lot_pushed", b"lot_pushed", "messages_acknowledged", b"messages_acknowledged", "messages_received", b"messages_received", "messages_sent", b"messages_sent", "parents_ended", b"parents_ended", "parents_met", b"parents_met", "phase_completed", b"phase_completed", "queue_changed", b"queue_changed", "queue_deleted", b"queue_deleted", "queue_limited", b"queue_limited", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed", "unique_key_extended", b"unique_key_extended", "unique_key_forgotten", b"unique_key_forgotten"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["cancel_requested", b"cancel_requested", "dependencies_failed", b"dependencies_failed", "dependents_told", b"dependents_told", "fact", b"fact", "group_changed", b"group_changed", "group_paused", b"group_paused", "group_resumed", b"group_resumed", "job_died", b"job_died", "job_failed", b"job_failed", "job_logged", b"job_logged", "job_reported", b"job_reported", "job_updated", b"job_updated", "jobs_awaited", b"jobs_awaited", "jobs_cancelled", b"jobs_cancelled", "jobs_completed", b"jobs_completed", "jobs_deleted", b"jobs_deleted", "jobs_expired", b"jobs_expired", "jobs_leased", b"jobs_leased", "jobs_not_awaited", b"jobs_not_awaited", "jobs_pushed", b"jobs_pushed", "jobs_ready", b"jobs_ready", "jobs_released", b"jobs_released", "jobs_replaced", b"jobs_replaced", "jobs_retried", b"jobs_retried", "jobs_staled", b"jobs_staled", "jobs_stalled", b"jobs_stalled", "jobs_unblocked", b"jobs_unblocked", "key_forgotten", b"key_forgotten", "keys_expired", b"keys_expired", "limiter_changed", b"limiter_changed", "limiter_deleted", b"limiter_deleted", "lot_pushed", b"lot_pushed", "messages_acknowledged", b"messages_acknowledged", "messages_received", b"messages_received", "messages_sent", b"messages_sent", "parents_ended", b"parents_ended", "parents_met", b"parents_met", "phase_completed", b"phase_completed", "queue_changed", b"queue_changed", "queue_deleted", b"queue_deleted", "queue_limited", b"queue_limited", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed", "unique_key_extended", b"unique_key_extended", "unique_key_forgotten", b"unique_key_forgotten", "unique_keys_extended", b"unique_keys_extended"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_ms", b"at_ms", "cancel_requested", b"cancel_requested", "dependencies_failed", b"dependencies_failed", "dependents_told", b"dependents_told", "fact", b"fact", "group_changed", b"group_changed", "group_paused", b"group_paused", "group_resumed", b"group_resumed", "job_died", b"job_died", "job_failed", b"job_failed", "job_logged", b"job_logged", "job_reported", b"job_reported", "job_updated", b"job_updated", "jobs_awaited", b"jobs_awaited", "jobs_cancelled", b"jobs_cancelled", "jobs_completed", b"jobs_completed", "jobs_deleted", b"jobs_deleted", "jobs_expired", b"jobs_expired", "jobs_leased", b"jobs_leased", "jobs_not_awaited", b"jobs_not_awaited", "jobs_pushed", b"jobs_pushed", "jobs_ready", b"jobs_ready", "jobs_released", b"jobs_released", "jobs_replaced", b"jobs_replaced", "jobs_retried", b"jobs_retried", "jobs_staled", b"jobs_staled", "jobs_stalled", b"jobs_stalled", "jobs_unblocked", b"jobs_unblocked", "key_forgotten", b"key_forgotten", "keys_expired", b"keys_expired", "limiter_changed", b"limiter_changed", "limiter_deleted", b"limiter_deleted", "lot_pushed", b"lot_pushed", "messages_acknowledged", b"messages_acknowledged", "messages_received", b"messages_received", "messages_sent", b"messages_sent", "parents_ended", b"parents_ended", "parents_met", b"parents_met", "phase_completed", b"phase_completed", "queue_changed", b"queue_changed", "queue_deleted", b"queue_deleted", "queue_limited", b"queue_limited", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed", "unique_key_extended", b"unique_key_extended", "unique_key_forgotten", b"unique_key_forgotten"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_ms", b"at_ms", "cancel_requested", b"cancel_requested", "dependencies_failed", b"dependencies_failed", "dependents_told", b"dependents_told", "fact", b"fact", "group_changed", b"group_changed", "group_paused", b"group_paused", "group_resumed", b"group_resumed", "job_died", b"job_died", "job_failed", b"job_failed", "job_logged", b"job_logged", "job_reported", b"job_reported", "job_updated", b"job_updated", "jobs_awaited", b"jobs_awaited", "jobs_cancelled", b"jobs_cancelled", "jobs_completed", b"jobs_completed", "jobs_deleted", b"jobs_deleted", "jobs_expired", b"jobs_expired", "jobs_leased", b"jobs_leased", "jobs_not_awaited", b"jobs_not_awaited", "jobs_pushed", b"jobs_pushed", "jobs_ready", b"jobs_ready", "jobs_released", b"jobs_released", "jobs_replaced", b"jobs_replaced", "jobs_retried", b"jobs_retried", "jobs_staled", b"jobs_staled", "jobs_stalled", b"jobs_stalled", "jobs_unblocked", b"jobs_unblocked", "key_forgotten", b"key_forgotten", "keys_expired", b"keys_expired", "limiter_changed", b"limiter_changed", "limiter_deleted", b"limiter_deleted", "lot_pushed", b"lot_pushed", "messages_acknowledged", b"messages_acknowledged", "messages_received", b"messages_received", "messages_sent", b"messages_sent", "parents_ended", b"parents_ended", "parents_met", b"parents_met", "phase_completed", b"phase_completed", "queue_changed", b"queue_changed", "queue_deleted", b"queue_deleted", "queue_limited", b"queue_limited", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed", "unique_key_extended", b"unique_key_extended", "unique_key_forgotten", b"unique_key_forgotten", "unique_keys_extended", b"unique_keys_extended"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_fact: _TypeAlias = _typing.Literal["lot_pushed", "jobs_pushed", "jobs_ready", "jobs_leased", "jobs_completed", "job_failed", "job_died", "jobs_stalled", "jobs_released", "job_reported", "jobs_cancelled", "cancel_requested", "jobs_retried", "jobs_staled", "jobs_deleted", "queue_changed", "queue_paused", "queue_resumed", "queue_deleted", "keys_expired", "messages_sent", "messages_received", "messages_acknowledged", "jobs_expired", "job_updated", "key_forgotten", "jobs_replaced", "unique_key_extended", "unique_key_forgotten", "jobs_unblocked", "queue_limited", "job_logged", "group_changed", "group_paused", "group_resumed", "phase_completed", "limiter_changed", "limiter_deleted", "parents_met", "parents_ended", "dependencies_failed", "dependents_told", "jobs_awaited", "jobs_not_awaited"]  # noqa: Y015
+    _WhichOneofReturnType_fact: _TypeAlias = _typing.Literal["lot_pushed", "jobs_pushed", "jobs_ready", "jobs_leased", "jobs_completed", "job_failed", "job_died", "jobs_stalled", "jobs_released", "job_reported", "jobs_cancelled", "cancel_requested", "jobs_retried", "jobs_staled", "jobs_deleted", "queue_changed", "queue_paused", "queue_resumed", "queue_deleted", "keys_expired", "messages_sent", "messages_received", "messages_acknowledged", "jobs_expired", "job_updated", "key_forgotten", "jobs_replaced", "unique_key_extended", "unique_key_forgotten", "unique_keys_extended", "jobs_unblocked", "queue_limited", "job_logged", "group_changed", "group_paused", "group_resumed", "phase_completed", "limiter_changed", "limiter_deleted", "parents_met", "parents_ended", "dependencies_failed", "dependents_told", "jobs_awaited", "jobs_not_awaited"]  # noqa: Y015
     _WhichOneofArgType_fact: _TypeAlias = _typing.Literal["fact", b"fact"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_fact) -> _WhichOneofReturnType_fact | None: ...
 
@@ -707,6 +713,50 @@ class UniqueKeyExtended(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___UniqueKeyExtended: _TypeAlias = UniqueKeyExtended  # noqa: Y015
+
+@_typing.final
+class UniqueKeysExtended(_message.Message):
+    """Unique keys of one queue are held until other times."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    QUEUE_FIELD_NUMBER: _builtins.int
+    UNIQUE_KEYS_FIELD_NUMBER: _builtins.int
+    IDS_FIELD_NUMBER: _builtins.int
+    UNTIL_MS_FIELD_NUMBER: _builtins.int
+    AGED_MS_FIELD_NUMBER: _builtins.int
+    queue: _builtins.str
+    """Output only. The queue."""
+    aged_ms: _builtins.int
+    """Output only. The time that windows of keys run by, which no setting of the clock moves."""
+    @_builtins.property
+    def unique_keys(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Output only. The keys."""
+
+    @_builtins.property
+    def ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. The job that holds each."""
+
+    @_builtins.property
+    def until_ms(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. Until when each is held."""
+
+    def __init__(
+        self,
+        *,
+        queue: _builtins.str = ...,
+        unique_keys: _abc.Iterable[_builtins.str] | None = ...,
+        ids: _abc.Iterable[_builtins.int] | None = ...,
+        until_ms: _abc.Iterable[_builtins.int] | None = ...,
+        aged_ms: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["aged_ms", b"aged_ms", "ids", b"ids", "queue", b"queue", "unique_keys", b"unique_keys", "until_ms", b"until_ms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UniqueKeysExtended: _TypeAlias = UniqueKeysExtended  # noqa: Y015
 
 @_typing.final
 class UniqueKeyForgotten(_message.Message):

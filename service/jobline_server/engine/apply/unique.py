@@ -13,8 +13,8 @@ from jobline_server.engine.states import Move
 from jobline_server.engine.unique import has_let_go, held_until, let_go, unique_hash
 from jobline_server.engine.unique_entries import (
     JobsReplaced,
-    UniqueKeyExtended,
     UniqueKeyForgotten,
+    UniqueKeysExtended,
 )
 from jobline_server.engine.values import EndReason
 
@@ -26,17 +26,19 @@ def apply_jobs_replaced(shard: ShardState, fact: JobsReplaced, _offset: int) -> 
     shard.unschedule(len(jobs))
 
 
-def apply_unique_key_extended(shard: ShardState, fact: UniqueKeyExtended, _offset: int) -> None:
-    """Has a key held until a later time: by its job, and by its throttle if it has one. A job that
-    holds its key until it has ended goes on to do so.
+def apply_unique_keys_extended(shard: ShardState, fact: UniqueKeysExtended, _offset: int) -> None:
+    """Has keys held until later times: each by its job, and by its throttle if it has one. A job
+    that holds its key until it has ended goes on to do so.
     """
     shard.age.note(fact.at_ms, fact.aged_ms)
-    key_hash = unique_hash(fact.queue, fact.unique_key)
-    shard.unique.throttled.extend(key_hash, fact.until_ms, fact.aged_ms)
-    job = shard.jobs.find(fact.id)
-    if job is not None and 0 < job.ties.claim.until_ms < fact.until_ms:
-        held_until(job, fact.until_ms)
-        mark_job(shard, job)
+    throttled = shard.unique.throttled
+    for key, job_id, until_ms in zip(fact.unique_keys, fact.ids, fact.until_ms, strict=True):
+        if throttled.has_any:
+            throttled.extend(unique_hash(fact.queue, key), until_ms, fact.aged_ms)
+        job = shard.jobs.find(job_id)
+        if job is not None and 0 < job.ties.claim.until_ms < until_ms:
+            held_until(job, until_ms)
+            mark_job(shard, job)
 
 
 def hand_over_keys(shard: ShardState, at_ms: int, offset: int) -> None:
@@ -84,6 +86,6 @@ def apply_unique_key_forgotten(shard: ShardState, fact: UniqueKeyForgotten, _off
 
 APPLY: ApplyTable = {
     JobsReplaced: apply_jobs_replaced,
-    UniqueKeyExtended: apply_unique_key_extended,
+    UniqueKeysExtended: apply_unique_keys_extended,
     UniqueKeyForgotten: apply_unique_key_forgotten,
 }

@@ -21,7 +21,7 @@ from jobline_server.engine.job_columns import JobColumns
 from jobline_server.engine.push_fields import option_field, unique_key_field
 from jobline_server.engine.ties import Claim, Ties
 from jobline_server.engine.unique import has_let_go, unique_hash
-from jobline_server.engine.unique_entries import JobsReplaced, UniqueKeyExtended
+from jobline_server.engine.unique_entries import JobsReplaced, UniqueKeysExtended
 from jobline_server.engine.unique_rule import UniqueMode
 from jobline_server.engine.values import (
     STORED_OUTCOMES,
@@ -275,9 +275,10 @@ class Claims:
             shard.emit(JobsReplaced(at_ms, queue, [one.id for one in self._replaced]))
         if self._cancelled:
             shard.emit(CancelRequested(at_ms, queue, self._cancelled))
-        for (name, job_id), until_ms in self._extended.items():
-            fact = UniqueKeyExtended(at_ms, queue, name, job_id, until_ms, self._aged_ms)
-            shard.emit(fact)
+        if self._extended:
+            keys, ids = map(list, zip(*self._extended, strict=True))
+            until_ms = list(self._extended.values())
+            shard.emit(UniqueKeysExtended(at_ms, queue, keys, ids, until_ms, self._aged_ms))
 
 
 def outcome_of_kept(shard: ShardView, queue: str, options: JobOptions) -> PushOutcome:

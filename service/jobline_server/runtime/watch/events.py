@@ -276,7 +276,7 @@ EVENTS: dict[type, Callable[[EventOrigin, Any], Iterator[EventRun]] | None] = {
     entries.JobsAgedOut: _aged,
     entries.JobsDeleted: _aged,
     unique_entries.JobsReplaced: None,  # they end
-    unique_entries.UniqueKeyExtended: None,  # nothing happens to a job
+    unique_entries.UniqueKeysExtended: None,  # nothing happens to a job
     unique_entries.UniqueKeyForgotten: None,
     notices.DuplicatesFound: duplicates,
     queue_entries.QueueChanged: _queue_changed,

@@ -47,6 +47,9 @@ FACTS: FactTable = {
 # Looked up once a fact, so each is a table of its own.
 _FILL = {fact: row.fill for fact, row in FACTS.items()}
 _READ = {row.name: row.read for row in FACTS.values()}
+# Facts that earlier versions wrote in another form.
+READ_EARLIER = {**unique.READ_EARLIER}
+_READ |= READ_EARLIER
 
 # Larger blocks of payloads are not copied into a message.
 COPIED_BYTES_MAX = 4_096

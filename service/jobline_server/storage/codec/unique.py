@@ -11,8 +11,8 @@ from jobline_server.engine.entries import Fact
 from jobline_server.engine.ties import NO_CLAIM, Claim, Ties
 from jobline_server.engine.unique_entries import (
     JobsReplaced,
-    UniqueKeyExtended,
     UniqueKeyForgotten,
+    UniqueKeysExtended,
 )
 from jobline_server.storage.codec.table import FactRow, FactTable, whole
 
@@ -70,24 +70,36 @@ def jobs_replaced(at_ms: int, message: entry_pb2.JobsReplaced) -> JobsReplaced:
     return JobsReplaced(at_ms=at_ms, queue=message.queue, ids=list(message.ids))
 
 
-def fill_unique_key_extended(entry: entry_pb2.Entry, fact: UniqueKeyExtended) -> None:
+def fill_unique_keys_extended(entry: entry_pb2.Entry, fact: UniqueKeysExtended) -> None:
     """Writes it into an entry."""
-    message = entry.unique_key_extended
+    message = entry.unique_keys_extended
     message.queue = fact.queue
-    message.unique_key = fact.unique_key
-    message.id = fact.id
-    message.until_ms = fact.until_ms
+    message.unique_keys.extend(fact.unique_keys)
+    message.ids.extend(fact.ids)
+    message.until_ms.extend(fact.until_ms)
     message.aged_ms = fact.aged_ms
 
 
-def unique_key_extended(at_ms: int, message: entry_pb2.UniqueKeyExtended) -> UniqueKeyExtended:
+def unique_keys_extended(at_ms: int, message: entry_pb2.UniqueKeysExtended) -> UniqueKeysExtended:
     """Reads it."""
-    return UniqueKeyExtended(
+    return UniqueKeysExtended(
         at_ms=at_ms,
         queue=message.queue,
-        unique_key=message.unique_key,
-        id=message.id,
-        until_ms=message.until_ms,
+        unique_keys=list(message.unique_keys),
+        ids=list(message.ids),
+        until_ms=list(message.until_ms),
+        aged_ms=message.aged_ms,
+    )
+
+
+def unique_key_extended(at_ms: int, message: entry_pb2.UniqueKeyExtended) -> UniqueKeysExtended:
+    """Reads the fact of one key."""
+    return UniqueKeysExtended(
+        at_ms=at_ms,
+        queue=message.queue,
+        unique_keys=[message.unique_key],
+        ids=[message.id],
+        until_ms=[message.until_ms],
         aged_ms=message.aged_ms,
     )
 
@@ -110,10 +122,18 @@ def _replaced(fact: JobsReplaced) -> Iterator[Fact]:
         yield replace(fact, ids=[job_id])
 
 
+def _extended(fact: UniqueKeysExtended) -> Iterator[Fact]:
+    for key, job_id, until_ms in zip(fact.unique_keys, fact.ids, fact.until_ms, strict=True):
+        yield replace(fact, unique_keys=[key], ids=[job_id], until_ms=[until_ms])
+
+
+# Facts that earlier versions wrote.
+READ_EARLIER = {"unique_key_extended": unique_key_extended}
+
 FACTS: FactTable = {
     JobsReplaced: FactRow("jobs_replaced", fill_jobs_replaced, jobs_replaced, _replaced),
-    UniqueKeyExtended: FactRow(
-        "unique_key_extended", fill_unique_key_extended, unique_key_extended, whole
+    UniqueKeysExtended: FactRow(
+        "unique_keys_extended", fill_unique_keys_extended, unique_keys_extended, _extended
     ),
     UniqueKeyForgotten: FactRow(
         "unique_key_forgotten", fill_unique_key_forgotten, unique_key_forgotten, whole
