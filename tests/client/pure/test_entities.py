@@ -167,7 +167,7 @@ async def test_no_more_leave_at_a_time_than_may(monkeypatch: pytest.MonkeyPatch)
     """Neither by time, nor by others that need their places, nor at the end."""
     monkeypatch.setattr(entities, "LEAVING_MAX", 2)
     monkeypatch.setattr(entities, "AGAIN_SECONDS", 0.01)
-    at_once, most, gate = 0, 0, asyncio.Event()
+    at_once = most = 0
 
     async def on_idle(_self: Counter, _reason: IdleReason) -> None:
         nonlocal at_once, most
@@ -185,11 +185,39 @@ async def test_no_more_leave_at_a_time_than_may(monkeypatch: pytest.MonkeyPatch)
             break
         await asyncio.sleep(0.01)
     assert not len(found)
-    gate.set()
     for number in range(3):
         await found.run(Counter.read, b"", context(f"k{number}"))
     await found.close()
     assert most == 2
+
+
+async def test_nor_where_many_jobs_need_places_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each looks again after it has waited: the sweep or another job was faster."""
+    monkeypatch.setattr(entities, "LEAVING_MAX", 2)
+    monkeypatch.setattr(entities, "IDLE_SECONDS", 0.2)
+    at_once = most = 0
+    gate = asyncio.Event()
+
+    async def on_idle(_self: Counter, _reason: IdleReason) -> None:
+        nonlocal at_once, most
+        at_once += 1
+        most = max(most, at_once)
+        await gate.wait()
+        at_once -= 1
+
+    monkeypatch.setattr(Counter, "on_idle", on_idle)
+    found = actives(max_active=8)
+    for number in range(8):
+        await found.run(Counter.read, b"", context(f"k{number}"))
+    jobs = [
+        asyncio.create_task(found.run(Counter.read, b"", context(f"new {number}")))
+        for number in range(8)
+    ]
+    await settled()
+    assert (at_once, most) == (2, 2)
+    gate.set()
+    assert await asyncio.gather(*jobs) == [0] * 8
+    assert (most, len(found)) == (2, 8)
 
 
 async def test_on_idle_that_hangs_or_fails_is_cut_short(

@@ -150,13 +150,14 @@ class ActiveEntities:
     async def _make_room(self) -> None:
         """Lets go of the least recently used ones until one more may be made."""
         while len(self._active) >= self._max_active:
+            # First of all, and again after each wait: others take the places that become free.
+            if len(self._leaving) >= LEAVING_MAX and await self._wait_leaving(IDLE_SECONDS + 1):
+                continue
             idle = (key for key, active in self._active.items() if not active.is_running)
             key = next(idle, None)
             if key is None:
                 break
             self._drop(key, IdleReason.EVICTED)
-            if len(self._leaving) >= LEAVING_MAX:
-                await self._wait_leaving(IDLE_SECONDS + 1)
 
     # Letting go.
 
@@ -194,8 +195,11 @@ class ActiveEntities:
         if self._leaving_of.get(key) is task:
             del self._leaving_of[key]
 
-    async def _wait_leaving(self, seconds: float) -> None:
-        await asyncio.wait(self._leaving, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+    async def _wait_leaving(self, seconds: float) -> bool:
+        """Waits up to this long until one has left; returns whether one has."""
+        first = asyncio.FIRST_COMPLETED
+        left, _ = await asyncio.wait(self._leaving, timeout=seconds, return_when=first)
+        return bool(left)
 
     def _arm(self, seconds: float) -> None:
         if self._timer is None:
