@@ -32,10 +32,10 @@ def unique_hash(queue: str, key: str) -> bytes:
 class Throttle:
     """A key that is held until `expires_ms`, since the push of `job_id`. `stored`: whether it is in
     a checkpoint, under that id. `filed`: the minute in which the sweep comes to it, or before it
-    expires.
+    expires, and its place in the list of this minute.
     """
 
-    __slots__ = ("expires_ms", "filed", "job_id", "stored")
+    __slots__ = ("expires_ms", "filed", "job_id", "place", "stored")
 
     def __init__(self, job_id: int, expires_ms: int) -> None:
         self.job_id = job_id
@@ -43,10 +43,11 @@ class Throttle:
         # ----
         self.stored = False
         self.filed = 0
+        self.place = 0
 
 
 class ThrottleTable(WindowTable[Throttle]):
-    """The throttled keys of a shard, by hash, each filed by the minute in which it expires."""
+    """The throttled keys of a shard by hash, each filed once: by the minute in which it expires."""
 
     __slots__ = ("_changes",)
 
@@ -63,13 +64,11 @@ class ThrottleTable(WindowTable[Throttle]):
         """Adds a throttle, or replaces an expired one; returns how many the table has more."""
         part = self.records.parts[key_hash[0]]
         before = part.get(key_hash)
-        part[key_hash] = throttle
-        minute = throttle.expires_ms // limits.MINUTE_MS
         if before is not None:
             self._forget_stored(before)
-            throttle.filed = before.filed
-        if before is None or minute < before.filed:
-            self._file(key_hash, throttle)
+            self._unfile(before)
+        part[key_hash] = throttle
+        self._file(key_hash, throttle)
         if not throttle.stored:
             self._changes.to_write.add(key_hash)
         return before is None
@@ -85,33 +84,46 @@ class ThrottleTable(WindowTable[Throttle]):
 
     def forget_one(self, key_hash: bytes) -> int:
         """Forgets a key before its time; returns how many were removed, 0 for other keys."""
-        throttle = self.records.parts[key_hash[0]].pop(key_hash, None)
+        throttle = self.records.parts[key_hash[0]].get(key_hash)
         if throttle is None:
             return 0
-        self._changes.to_write.discard(key_hash)
-        self._forget_stored(throttle)
+        self._unfile(throttle)
+        self._remove(key_hash, throttle)
         return 1
 
     def forget(self, aged_ms: int, limit: int) -> int:
         """Sweeps up to `limit` keys whose minute has passed; returns how many were removed."""
         removed = 0
-        while limit > 0 and (minute := self._due_minute(aged_ms)) is not None:
-            hashes = self._take_due(aged_ms, limit)
+        while limit > 0 and (hashes := self._take_due(aged_ms, limit)):
             limit -= len(hashes)
             for key_hash in hashes:
-                part = self.records.parts[key_hash[0]]
-                throttle = part.get(key_hash)
-                if throttle is None or throttle.filed != minute:
-                    continue
+                throttle = self.records[key_hash]
                 if throttle.expires_ms <= aged_ms:
-                    removed += self.forget_one(key_hash)
+                    self._remove(key_hash, throttle)
+                    removed += 1
                 else:
                     self._file(key_hash, throttle)
         return removed
 
     def _file(self, key_hash: bytes, throttle: Throttle) -> None:
-        throttle.filed = throttle.expires_ms // limits.MINUTE_MS
-        file_under(self._minutes, throttle.filed, key_hash)
+        minute = throttle.filed = throttle.expires_ms // limits.MINUTE_MS
+        file_under(self._minutes, minute, key_hash)
+        throttle.place = len(self._minutes[minute]) - 1
+
+    def _unfile(self, throttle: Throttle) -> None:
+        """Takes a throttle off its list; the last one of the list gets its place."""
+        hashes = self._minutes[throttle.filed]
+        last = hashes.pop()
+        if throttle.place < len(hashes):
+            hashes[throttle.place] = last
+            self.records[last].place = throttle.place
+        elif not hashes:
+            del self._minutes[throttle.filed]
+
+    def _remove(self, key_hash: bytes, throttle: Throttle) -> None:
+        del self.records[key_hash]
+        self._changes.to_write.discard(key_hash)
+        self._forget_stored(throttle)
 
     def _forget_stored(self, throttle: Throttle) -> None:
         if throttle.stored:

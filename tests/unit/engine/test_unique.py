@@ -9,9 +9,10 @@ import pytest
 
 from jobline_server.engine.commands import RefusalKind, Refused, ReleaseItem
 from jobline_server.engine.decide.admin import decide_cancel, decide_delete_waiting
+from jobline_server.engine.decide.update import decide_forget_unique_key
 from jobline_server.engine.load import Load
 from jobline_server.engine.producers import Call
-from jobline_server.engine.unique import unique_hash
+from jobline_server.engine.unique import ThrottleTable, unique_hash
 from jobline_server.engine.values import (
     FailAction,
 )
@@ -25,7 +26,12 @@ from tests.unit.engine.unique_jobs import (
     one,
     push,
 )
-from tests.unit.engine.world import World
+from tests.unit.engine.world import World, leases_of
+
+
+def filed(table: ThrottleTable) -> int:
+    """Entries that the sweep comes to."""
+    return sum(map(len, table._minutes.values()))
 
 
 @pytest.fixture(autouse=True)
@@ -229,7 +235,7 @@ class TestThrottle:
                 world.advance(1_000)
                 one(world, Mode.EXTEND, ttl_ms=600_000)
             world.tick(60_000)
-            assert sum(map(len, table._minutes.values())) == 1
+            assert filed(table) == 1
         world.tick(480_000)
         assert world.shard.load.throttles == 1
         world.tick(190_000)
@@ -247,11 +253,28 @@ class TestThrottle:
                 world.ack([(world.one().id, world.shard.first_delivery())])
             world.advance(1_000)
             one(world, Mode.THROTTLE, ttl_ms=ttl_ms)
-            assert sum(map(len, table._minutes.values())) <= 3
+            assert filed(table) == 1
             world.ack([(world.one().id, world.shard.first_delivery())])
             world.tick(ttl_ms + 130_000)
             assert world.shard.load.throttles == 0
             assert not table.has_any
+
+    def test_nor_does_throttling_and_forgetting_keys(self, world):
+        """Each round left an entry for the sweep, for as long as the key would have been held."""
+        keys = ["a", "b", "c"]
+        for number in range(12):
+            one(world, Mode.THROTTLE, ttl_ms=86_400_000, key=keys[number % 3])
+            one(world, Mode.THROTTLE, ttl_ms=86_400_000 - 60_000 * number, key=str(number))
+            for key in (keys[(number + 2) % 3], str(number)) if number > 1 else ():
+                decide_forget_unique_key(world.shard, world.now, "q", key)
+            world.ack(leases_of(world.lease()))
+        table = world.shard.unique.throttled
+        assert filed(table) == len(table.records) == world.shard.load.throttles
+        for minute, hashes in table._minutes.items():
+            places = [(table.records[key].filed, table.records[key].place) for key in hashes]
+            assert places == [(minute, place) for place in range(len(hashes))]
+        world.tick(2 * 86_400_000)
+        assert not table.has_any
 
     def test_at_the_cap_no_other_key_is_throttled(self):
         world = World(Load(keys_max=1))
