@@ -143,7 +143,7 @@ def _job(job: Job) -> tuple[Any, ...]:
         details.auto_retries,
         details.ttl_from_ms,
         details.phases,
-        (details.parents_left, details.blocked_until_ms),
+        (tuple(details.parents_left), details.blocked_until_ms),
     )
 
 

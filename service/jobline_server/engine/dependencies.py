@@ -17,7 +17,7 @@ waits for a retry.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from enum import IntEnum
 from itertools import islice
 from typing import NamedTuple
@@ -130,13 +130,13 @@ class Dependencies:
             self.has_any = True
         return found
 
-    def wait(self, child: int, parents: Sequence[int]) -> None:
+    def wait(self, child: int, parents: Collection[int]) -> None:
         """Notes that a BLOCKED job waits for others."""
         for parent in parents:
             self.record(parent).children.add(child)
         self.edges += len(parents)
 
-    def stop_waiting(self, child: int, parents: Sequence[int]) -> None:
+    def stop_waiting(self, child: int, parents: Collection[int]) -> None:
         """Notes that a job waits for others no more."""
         for parent in parents:
             found = self.awaited[parent]
@@ -198,8 +198,10 @@ class Dependencies:
 
     # Telling children. How far that has come is no state: a child that was told waits no more.
 
-    def next_told(self, limit: int, cost: Callable[[int], int]) -> list[Told]:
-        """Returns the next children to tell, by parent, until they cost more than `limit`."""
+    def next_told(self, limit: int, cost: Callable[[int, ParentEnd], int]) -> list[Told]:
+        """Returns the next children to tell, by parent, until they cost more than `limit`: each as
+        much as `cost` says of it and the end.
+        """
         told: dict[int, Told] = {}
         for parent in self.pending:
             if limit <= 0:
@@ -212,7 +214,7 @@ class Dependencies:
             children: list[int] = []
             while self._walked and limit > 0:
                 children.append(self._walked.popleft())
-                limit -= cost(children[-1])
+                limit -= cost(children[-1], record.end)
             limit -= 1
             is_last = not self._walked
             told[parent] = Told(parent, record.end, record.shards, children, is_last)

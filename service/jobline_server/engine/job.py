@@ -9,6 +9,7 @@ from typing import NamedTuple
 from jobline_server.engine.changes import Bundle
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.job_log import JobLog
+from jobline_server.engine.parents_left import ParentsLeft
 from jobline_server.engine.phases import FinishedPhase, results_bytes
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.records import JobRecord
@@ -50,7 +51,7 @@ class Details:
         self.progress = 0.0
         self.progress_message = ""
         # Of a BLOCKED job: the jobs that it still waits for, and when that ends (0: never).
-        self.parents_left: tuple[int, ...] = ()
+        self.parents_left: ParentsLeft = ()
         self.blocked_until_ms = 0
         self.log: JobLog | None = None
         self.auto_retries = 0

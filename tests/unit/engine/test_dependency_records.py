@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from jobline_server.engine import dependency_invariants
-from jobline_server.engine.apply.dependencies import without
 from jobline_server.engine.blocked_entries import DependentsTold
 from jobline_server.engine.changes import Changes
 from jobline_server.engine.decide.admin import decide_cancel
@@ -15,7 +14,6 @@ from jobline_server.engine.decide.timers import next_deadline
 from jobline_server.engine.dependencies import Dependencies, ParentEnd
 from jobline_server.engine.dependency_messages import ForgetJobs
 from jobline_server.engine.invariants import Violation, check
-from jobline_server.engine.states import IllegalMove
 from jobline_server.engine.values import JobState
 from tests.unit.engine.dependents import child, is_free, push, told
 
@@ -30,7 +28,7 @@ def records(changes) -> Dependencies:
     return Dependencies(changes.awaited)
 
 
-def one(_child: int) -> int:
+def one(_child: int, _end: ParentEnd) -> int:
     """Each child costs as much."""
     return 1
 
@@ -105,11 +103,6 @@ def test_only_ended_jobs_without_an_end_are_looked_up(records):
     assert records.due_look_ups(9) == [2]
     records.look_up([3, 4])
     assert records.due_look_ups(9) == [2]
-
-
-def test_a_parent_that_is_not_waited_for_cannot_be_met():
-    with pytest.raises(IllegalMove, match="job 7 is not waited for"):
-        without((5, 6), 7)
 
 
 def test_ends_that_were_never_noted_are_forgotten_in_peace(world):

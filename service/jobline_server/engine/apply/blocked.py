@@ -11,6 +11,7 @@ from jobline_server.engine.apply.table import ApplyTable
 from jobline_server.engine.blocked_entries import JobsUnblocked
 from jobline_server.engine.entries import JobsPushed
 from jobline_server.engine.job import Job
+from jobline_server.engine.parents_left import left_of
 from jobline_server.engine.state import ShardState
 from jobline_server.engine.states import Move, live
 from jobline_server.engine.values import JobState
@@ -34,7 +35,7 @@ def block_new(shard: ShardState, jobs: list[Job], fact: JobsPushed) -> tuple[lis
     for index, parents, until_ms in zip(*columns, strict=False):
         job = jobs[index]
         details = job.writable_details()
-        details.parents_left, details.blocked_until_ms = parents, until_ms
+        details.parents_left, details.blocked_until_ms = left_of(parents), until_ms
         wait_for_parents(shard, job)
         for parent in parents:
             if shard.state_of(parent) is None:

@@ -25,8 +25,9 @@ from jobline_server.engine.dependencies import END_OF_STATE, ParentEnd
 from jobline_server.engine.endings import JobsEnded, QueueGone, RunsEnded
 from jobline_server.engine.entries import Fact, JobsDeleted
 from jobline_server.engine.job import Job
+from jobline_server.engine.parents_left import without
 from jobline_server.engine.state import ShardState
-from jobline_server.engine.states import IllegalMove, Move
+from jobline_server.engine.states import Move
 from jobline_server.engine.values import EndReason, JobError
 
 
@@ -93,14 +94,6 @@ def apply_parents_met(shard: ShardState, fact: ParentsMet, _offset: int) -> None
             free.append(job)
     # One may still wait for its unique key.
     stop_waiting(shard, free)
-
-
-def without(parents: tuple[int, ...], parent: int) -> tuple[int, ...]:
-    """Returns the parents but for one of them."""
-    if parent not in parents:
-        raise IllegalMove(f"job {parent} is not waited for")
-    at = parents.index(parent)
-    return parents[:at] + parents[at + 1 :]
 
 
 def apply_dependencies_failed(shard: ShardState, fact: DependenciesFailed, _offset: int) -> None:

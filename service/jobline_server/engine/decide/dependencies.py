@@ -26,7 +26,7 @@ from jobline_server.engine.rules import DependencyPolicy
 from jobline_server.engine.values import JobState, Now
 from jobline_server.engine.view import ShardView
 
-# A child costs one more for each so many parents that it waits for.
+# A child that ends costs one more for each so many parents that it waits for.
 PARENTS_A_CHILD = 16
 # A round of telling costs as much as so many children.
 ROUND_COST = 5
@@ -51,8 +51,8 @@ def tell_round(shard: ShardView, now: Now, limit: int) -> int:
     """
     dependencies = shard.dependencies
 
-    def cost(child: int) -> int:
-        job = shard.jobs.find(child)
+    def cost(child: int, end: ParentEnd) -> int:
+        job = None if end is _COMPLETED else shard.jobs.find(child)
         return 1 if job is None else 1 + len(job.details.parents_left) // PARENTS_A_CHILD
 
     try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 from jobline_server.engine.job import Job
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import shard_of
@@ -24,7 +26,7 @@ def blocked_by(shard: Shard, job: Job) -> list[Obstacle]:
 
 def _by_parents(shard: Shard, job: Job) -> Obstacle:
     left = job.details.parents_left
-    named = ", ".join([_described(shard, parent) for parent in left[:NAMED_MAX]])
+    named = ", ".join([_described(shard, parent) for parent in islice(left, NAMED_MAX)])
     more = f" and {len(left) - NAMED_MAX:,} more" if len(left) > NAMED_MAX else ""
     of_all = f"{len(left):,} of the {len(job.ties.parents):,}"
     message = f"it waits for {of_all} jobs that it depends on: {named}{more}"

@@ -13,6 +13,7 @@ from jobline_server.engine.apply.bookkeeping import count_active
 from jobline_server.engine.apply.groups import is_admitted
 from jobline_server.engine.changes import Bundle
 from jobline_server.engine.job import NO_DETAILS, Details, Job
+from jobline_server.engine.parents_left import left_of
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.tables import are_neighbours, part_of
@@ -105,7 +106,7 @@ def decode_job(blob: bytes, queue_of: QueueOf, holder_of: HolderOf) -> Job:
         job.writable_details().ttl_from_ms = message.ttl_from_ms
     if message.parents_left:
         details = job.writable_details()
-        details.parents_left = tuple(message.parents_left)
+        details.parents_left = left_of(message.parents_left)
         details.blocked_until_ms = message.blocked_until_ms
     return job
 
