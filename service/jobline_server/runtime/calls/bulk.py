@@ -26,7 +26,7 @@ from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import KEPT_STATES, JobState, shard_of
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.ended.ended_jobs import EndedJobs, LookupResult
-from jobline_server.runtime.queries.walks import SLICE_JOBS, EndedWalk, live_slices, slots_of
+from jobline_server.runtime.queries import walks
 from jobline_server.runtime.slots import ShardSlot
 from jobline_server.runtime.views import Audit, BulkResult, JobFilter, Selection
 
@@ -123,9 +123,9 @@ class Bulk:
         # In order of id, whatever order they came in: neighbours are found together.
         unique = sorted(set(ids))
         self._core.slots.check_here(unique)
-        for start in range(0, len(unique), SLICE_JOBS):
+        for part in walks.id_slices(self._core.slots, unique):
             await self._core.commits.wait()
-            await act(verb, unique[start : start + SLICE_JOBS], result)
+            await act(verb, part, result)
             await asyncio.sleep(0)
 
     async def _count(self, verb: _Verb, ids: Sequence[int], result: BulkResult) -> None:
@@ -187,7 +187,7 @@ class Bulk:
             await self._act_on_live(verb, replace(wanted, states=live), result, dry_run=dry_run)
         if ended:
             await self._core.commits.wait()
-            walk = EndedWalk(self._core, self._ended, replace(wanted, states=ended))
+            walk = walks.EndedWalk(self._core, self._ended, replace(wanted, states=ended))
             act = self._delete_page if verb is self._deletes else self._retry_page
             while not walk.is_over:
                 await (_count_page if dry_run else act)(walk, result)
@@ -200,8 +200,8 @@ class Bulk:
         self, verb: _Verb, wanted: JobFilter, result: BulkResult, *, dry_run: bool
     ) -> None:
         slices = 0
-        for slot in slots_of(self._core, wanted):
-            async for found in live_slices(slot.shard, wanted):
+        for slot in walks.slots_of(self._core, wanted):
+            async for found in walks.live_slices(slot.shard, wanted):
                 if dry_run:
                     active = sum(state is JobState.ACTIVE for state in found.values())
                     result.requested += active
@@ -215,11 +215,11 @@ class Bulk:
                         # Or what ended would pile up in memory, and be put in order in one step.
                         await self._ended.write()
 
-    async def _delete_page(self, walk: EndedWalk, result: BulkResult) -> None:
+    async def _delete_page(self, walk: walks.EndedWalk, result: BulkResult) -> None:
         async with self._ended.changing:
             result.count += await self._ended.delete(await walk.next_spans())
 
-    async def _retry_page(self, walk: EndedWalk, result: BulkResult) -> None:
+    async def _retry_page(self, walk: walks.EndedWalk, result: BulkResult) -> None:
         """Retries the jobs of a page. Several look-ups share a commit, which costs as much as the
         retries of one."""
         async with self._ended.changing:
@@ -229,7 +229,7 @@ class Bulk:
                 result.skipped_ids += self._retry(slot.shard, found, result)
                 self._core.after_decision(slot)
                 decided += len(found.ids)
-                if decided >= SLICE_JOBS:
+                if decided >= walks.SLICE_JOBS:
                     decided = 0
                     await self._core.commits.wait()
             await self._core.commits.wait()
@@ -291,5 +291,5 @@ class Bulk:
         result.not_found_ids += [i for i in missing if self._live_state_of(i) is None]
 
 
-async def _count_page(walk: EndedWalk, result: BulkResult) -> None:
+async def _count_page(walk: walks.EndedWalk, result: BulkResult) -> None:
     result.count += sum(span.count for span in await walk.next_spans())

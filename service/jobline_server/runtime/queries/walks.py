@@ -26,7 +26,7 @@ from jobline_server.runtime.ended.ended_jobs import (
 )
 from jobline_server.runtime.job_views import last_error, matches, may_have_wanted, members_wanted
 from jobline_server.runtime.queries.ended_lists import ended_query
-from jobline_server.runtime.slots import ShardSlot
+from jobline_server.runtime.slots import ShardSlot, ShardSlots
 from jobline_server.runtime.views import JobFilter
 from jobline_server.storage.ended_store import EndedPart, EndedSpan
 
@@ -121,6 +121,26 @@ async def live_slices(shard: Shard, wanted: JobFilter) -> AsyncIterator[Mapping[
                     await asyncio.sleep(0)
         await asyncio.sleep(0)
     yield found
+
+
+def id_slices(slots: ShardSlots, ids: Iterable[int]) -> Iterator[list[int]]:
+    """Yields jobs that were named by their ids, in order, as many at a time as are changed in one
+    step. Looks at those of a slice when it is asked for it.
+    """
+    part: list[int] = []
+    weight, lot = 0, None
+    for job_id in ids:
+        slot = slots.of_id(job_id)
+        job = None if slot is None else slot.shard.jobs.find(job_id)
+        lot_before, lot = lot, None if slot is None or job else slot.shard.lots.find(job_id)
+        part.append(job_id)
+        weight += 1 + (0 if job is None else _parents_of(job))
+        weight += PART_JOBS if lot is not None and lot is not lot_before else 0
+        if weight >= SLICE_JOBS:
+            yield part
+            part, weight = [], 0
+    if part:
+        yield part
 
 
 def _parents_of(job: Job) -> int:

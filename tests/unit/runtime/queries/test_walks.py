@@ -25,6 +25,7 @@ from jobline_server.runtime.clock import ManualClock
 from jobline_server.runtime.queries import walks
 from jobline_server.runtime.queries.walks import (
     asks_for_ended,
+    id_slices,
     is_wanted,
     live_slices,
     member_runs,
@@ -241,3 +242,23 @@ async def test_what_a_job_waits_for_counts_too(
     wanted = JobFilter(queue="mail")
     sizes = [len(part) async for part in live_slices(shard, wanted)]
     assert (sum(sizes), max(sizes)) == (8, 2)
+
+
+async def test_jobs_named_by_their_ids_come_in_slices_by_what_they_cost(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As those of a filter: a thousand ids of jobs that wait for a million others took a second."""
+    monkeypatch.setattr(walks, "SLICE_JOBS", 20)
+    parents = Payloads.of([b"x"] * 40)
+    parents_push = Push("steps", DEFAULT_OPTIONS, payloads=parents, level=AckLevel.BUFFERED)
+    first_id = (await runtime.pushes.push(parents_push)).first_id
+    ties = Ties(parents=tuple(range(first_id, first_id + 40)))
+    rows = rows_of([NewJob(b"x", DEFAULT_OPTIONS, ties=ties)] * 8)
+    pushed = await runtime.pushes.push(
+        Push("mail", DEFAULT_OPTIONS, rows=rows, level=AckLevel.BUFFERED)
+    )
+    ids = [*range(first_id, first_id + 40), *range(pushed.first_id, pushed.first_id + 8), 1 << 52]
+    slices = list(id_slices(runtime.core.slots, ids))
+    assert [one for part in slices for one in part] == ids
+    # A lot counts once, and a job that is nowhere as one.
+    assert [len(part) for part in slices] == [16, 20, 6, 2, 2, 2, 1]
