@@ -218,7 +218,7 @@ def test_key_is_forgotten(jobline, queue):
 def test_unique_key_is_found_and_freed(jobline, queue):
     job_id = push(jobline, queue, "x", "--unique", "u", "--unique-ttl", "1h")
     again = ("--unique", "u", "--unique-mode", "debounce", "--unique-max-wait", "5s")
-    newer = push(jobline, queue, "x", *again)
+    newer = push(jobline, queue, "x", *again, "--delay", "1s")
     assert newer != job_id
     found = jobline("job", "get", queue, "u", "--unique", "--json").document
     assert (found["id"], found["unique_key"]) == (newer, "u")

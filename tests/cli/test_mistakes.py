@@ -182,7 +182,7 @@ def test_key_that_is_empty_is_a_mistake(jobline, queue, arguments):
     """A variable of the shell may be; a job that is pushed again would be a second one."""
     ended = jobline("push", queue, "--key", "", *arguments, stdin=b"x")
     assert ended.code == Exit.USAGE
-    assert "--key: is empty" in ended.err
+    assert "--job-key: is empty" in ended.err
 
 
 @pytest.mark.parametrize("arguments", [["doctor"], ["job", "ls", "name:\u2713"]])

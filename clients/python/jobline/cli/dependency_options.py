@@ -8,17 +8,30 @@ import typer
 
 from jobline._dependencies import DependencyPolicy
 from jobline.cli.exit_codes import UsageError
+from jobline.cli.options import span
 
 After = Annotated[
     list[int] | None,
-    typer.Option("--after", metavar="ID", help="A job that must complete first; repeatable."),
+    typer.Option(
+        "--depends-on",
+        "--after",
+        metavar="ID",
+        help="A job that must complete first; repeatable.",
+    ),
 ]
 OnFailure = Annotated[
     str,
     typer.Option(
+        "--on-dependency-failure",
         "--on-failure",
         metavar="POLICY",
         help="If such a job does not complete: fail (default), cancel, ignore or wait.",
+    ),
+]
+BlockTimeout = Annotated[
+    float | None,
+    typer.Option(
+        "--block-timeout", parser=span, metavar="TIME", help="How long it may wait for such jobs."
     ),
 ]
 
@@ -30,4 +43,6 @@ def policy_of(text: str) -> DependencyPolicy | None:
     try:
         return DependencyPolicy[text.upper()]
     except KeyError:
-        raise UsageError(f"--on-failure: {text!r} is not fail, cancel, ignore or wait") from None
+        raise UsageError(
+            f"--on-dependency-failure: {text!r} is not fail, cancel, ignore or wait"
+        ) from None

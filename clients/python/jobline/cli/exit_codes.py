@@ -34,7 +34,7 @@ MEANINGS: dict[Exit, str] = {
     Exit.REFUSED: "refused by the server (state, limit, permission); what was refused is as it was",
     Exit.NOT_DONE: "a job that was waited for is dead, cancelled or expired",
     Exit.TIMED_OUT: "a job that was waited for has not ended yet",
-    Exit.UNKNOWN: "a write was sent and no answer came; with the same --key it is safe to repeat",
+    Exit.UNKNOWN: "a write was sent and no answer came; safe to repeat with the same --job-key",
     Exit.INTERRUPTED: "interrupted from the keyboard",
 }
 

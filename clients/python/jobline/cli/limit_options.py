@@ -1,10 +1,12 @@
-"""Options of `jobline push` about limiters, and about jobs that die."""
+"""Options of `jobline push` about limiters, about when many jobs start, and about jobs that die."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
 import typer
+
+from jobline.cli.options import span
 
 Limiters = Annotated[
     list[str] | None,
@@ -21,4 +23,8 @@ OnDeadHead = Annotated[
     typer.Option(
         "--on-dead-head", metavar="WHAT", help="What its group does if it dies: continue or hold."
     ),
+]
+Spread = Annotated[
+    float | None,
+    typer.Option("--spread", parser=span, metavar="TIME", help="One after the other, over this."),
 ]

@@ -132,6 +132,7 @@ Count = Annotated[
 Key = Annotated[
     str | None,
     typer.Option(
+        "--job-key",
         "--key",
         metavar="KEY",
         help="Idempotency key: pushed again within 24 h, it is the same job. "
@@ -153,12 +154,8 @@ Delay = Annotated[
 At = Annotated[
     str,
     typer.Option(
-        "--at", metavar="MOMENT", help="Not before this moment: 2026-01-31T18:00, local time."
+        "--run-at", "--at", metavar="MOMENT", help="Not before: 2026-01-31T18:00, local time."
     ),
-]
-MaxAttempts = Annotated[
-    int | None,
-    typer.Option("--max-attempts", metavar="N", help="Failures before it is dead; 0: no limit."),
 ]
 Lease = Annotated[
     float | None,
@@ -215,6 +212,7 @@ Slots = Annotated[
 Level = Annotated[
     str,
     typer.Option(
+        "--ack-level",
         "--level",
         metavar="LEVEL",
         help="Answer when it is in memory, buffered or fsynced. Unset: fsynced, on disk.",

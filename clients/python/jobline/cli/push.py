@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from jobline._enums import AckLevel
-from jobline._times import parse_moment
+from jobline.cli import dependency_options as dependency_option
 from jobline.cli import limit_options as limit_option
 from jobline.cli import options as option
 from jobline.cli import payloads as source
+from jobline.cli import retry_options as retry_option
 from jobline.cli import unique_options as unique_option
 from jobline.cli.command import JOBS, Cli, command
-from jobline.cli.dependency_options import After, OnFailure, policy_of
 from jobline.cli.exit_codes import UsageError
+from jobline.cli.job_options import level_of, moment_of, options_of
 from jobline.cli.jobs import show_end
 from jobline.cli.output import counted
 
@@ -26,25 +28,6 @@ if TYPE_CHECKING:
 
 # `push_many` takes this many jobs with something of their own, such as a key.
 _KEYED_JOBS_MAX = 1_000
-# Options of jobs that are arguments of `push` as they are.
-_AS_TYPED = (
-    "group",
-    "depends_on",
-    "priority",
-    "max_attempts",
-    "lease",
-    "ttl",
-    "attempt_timeout",
-    "content_type",
-    "min_worker_version",
-    "slots",
-    "cost",
-    "on_dead_head",
-    "unique_mode",
-    "unique_ttl",
-    "unique_max_wait",
-)
-
 _Keys = tuple[str | None, str | None]
 """An idempotency key, and a unique key."""
 
@@ -58,6 +41,7 @@ class _Wish:
     delay: float | None
     run_at: datetime | None
     level: AckLevel | None
+    spread: float | None
 
 
 def register(app: typer.Typer) -> None:
@@ -82,8 +66,12 @@ def push(  # noqa: PLR0913  # one argument an option of the command
     name: option.Name = "",
     priority: option.Priority = None,
     delay: option.Delay = None,
+    spread: limit_option.Spread = None,
     at: option.At = "",
-    max_attempts: option.MaxAttempts = None,
+    max_attempts: retry_option.MaxAttempts = None,
+    max_stalls: retry_option.MaxStalls = None,
+    backoff: retry_option.BackoffWords = "",
+    retention: retry_option.RetentionWords = "",
     lease: option.Lease = None,
     lifo: option.Lifo = False,
     ttl: option.Ttl = None,
@@ -97,8 +85,9 @@ def push(  # noqa: PLR0913  # one argument an option of the command
     limiter: limit_option.Limiters = None,
     cost: limit_option.Cost = None,
     phase: option.Phases = None,
-    depends_on: After = None,
-    on_failure: OnFailure = "",
+    depends_on: dependency_option.After = None,
+    on_failure: dependency_option.OnFailure = "",
+    block_timeout: dependency_option.BlockTimeout = None,
     content_type: option.ContentType = None,
     level: option.Level = "",
     once: option.Once = False,
@@ -109,31 +98,25 @@ def push(  # noqa: PLR0913  # one argument an option of the command
 
     The payload comes from the argument, --file or stdin; --lines makes one job of each line.
     """
-    wish = _Wish(queue, _options(locals()), delay, _moment(at, "--at"), _level(level))
-    _check(wish, lines=lines, count=count, wait=wait, keys=(key, unique))
+    _carry_out(cli, queue, locals())
+
+
+def _carry_out(cli: Cli, queue: str, said: dict[str, Any]) -> None:
+    """Pushes what the arguments of `push` say, by their names."""
+    run_at, level = moment_of(said["at"], "--run-at"), level_of(said["level"])
+    wish = _Wish(queue, options_of(said), said["delay"], run_at, level, said["spread"])
+    lines, count, wait, keys = (
+        said["lines"],
+        said["count"],
+        said["wait"],
+        (said["key"], said["unique"]),
+    )
+    _check(wish, lines=lines, count=count, wait=wait, keys=keys)
+    payload, file = said["payload"], said["file"]
     if lines:
-        _push_lots(cli, wish, source.lines(payload, file), key=key, total=None)
+        _push_lots(cli, wish, source.lines(payload, file), key=keys[0], total=None)
     else:
-        _push_copies(cli, wish, source.single(payload, file), count, keys=(key, unique), wait=wait)
-
-
-def _options(arguments: dict[str, Any]) -> JobOptions:
-    """Returns the options that the arguments of `push` say, by their names."""
-    from jobline import JobOptions
-
-    given: dict[str, Any] = {field: arguments[field] for field in _AS_TYPED} | {
-        "name": arguments["name"] or None,
-        "lifo": arguments["lifo"] or None,
-        "sticky": arguments["sticky"] or None,
-        "retry_until": _moment(arguments["retry_until"], "--retry-until"),
-        "headers": _headers(arguments["header"] or []) or None,
-        "tags": arguments["tag"],
-        "limiters": arguments["limiter"],
-        "phases": arguments["phase"],
-        "on_dependency_failure": policy_of(arguments["on_failure"]),
-        "delivery": "once" if arguments["once"] else None,
-    }
-    return JobOptions(**given)
+        _push_copies(cli, wish, source.single(payload, file), count, keys=keys, wait=wait)
 
 
 def _push_copies(
@@ -146,22 +129,34 @@ def _push_copies(
 
 
 def _check(wish: _Wish, *, lines: bool, count: int, wait: float | None, keys: _Keys) -> None:
-    for name, key in zip(("--key", "--unique"), keys, strict=True):
+    for name, key in zip(("--job-key", "--unique-key"), keys, strict=True):
         if key == "":
             raise UsageError(f"{name}: is empty; leave it out for jobs without a key")
-    if keys[1] is not None and (lines or count > 1):
-        raise UsageError("--unique is for one job")
-    for field in ("unique_mode", "unique_ttl", "unique_max_wait"):
-        if keys[1] is None and getattr(wish.options, field) is not None:
-            raise UsageError(f"--{field.replace('_', '-')}: only with --unique")
-    if wish.options.on_dead_head is not None and wish.options.group is None:
-        raise UsageError("--on-dead-head: only with --group")
+    is_many = lines or count > 1
+    if keys[1] is not None and is_many:
+        raise UsageError("--unique-key is for one job")
+    _check_companions(wish.options, keys[1])
     if wish.delay is not None and wish.run_at is not None:
-        raise UsageError("--delay and --at: give one of them")
+        raise UsageError("--delay and --run-at: give one of them")
     if lines and count > 1:
         raise UsageError("--lines and --count: give one of them")
-    if wait is not None and (lines or count > 1):
+    if wish.spread is not None and not is_many:
+        raise UsageError("--spread: only with --lines or --count")
+    if wait is not None and is_many:
         raise UsageError("--wait is for one job; `jobline job wait` takes many ids")
+
+
+def _check_companions(options: JobOptions, unique_key: str | None) -> None:
+    """Refuses options that mean nothing without another one."""
+    companions = (
+        ("--unique-key", unique_key, ("unique_mode", "unique_ttl", "unique_max_wait")),
+        ("--group", options.group, ("on_dead_head", "sticky")),
+        ("--depends-on", options.depends_on, ("on_dependency_failure", "block_timeout")),
+    )
+    for companion, given, fields in companions:
+        for field in fields:
+            if given is None and getattr(options, field) is not None:
+                raise UsageError(f"--{field.replace('_', '-')}: only with {companion}")
 
 
 def _push_one(
@@ -193,6 +188,8 @@ def _push_lots(
     cli: Cli, wish: _Wish, payloads: Iterable[bytes], *, key: str | None, total: int | None
 ) -> None:
     pushed = duplicates = 0
+    if wish.spread is not None:
+        payloads = _spreadable(payloads)
     with cli.out.progress(f"pushing to {wish.queue}", total) as advance:
         for batch in source.calls(payloads):
             if key:
@@ -206,6 +203,14 @@ def _push_lots(
         cli.out.console.print(f"{counted(pushed, 'job')} to {wish.queue}{already}", markup=False)
 
 
+def _spreadable(payloads: Iterable[bytes]) -> list[bytes]:
+    """Returns jobs that are spread, which go in one call. Raises UsageError for too many."""
+    listed = list(islice(payloads, _KEYED_JOBS_MAX + 1))
+    if len(listed) > _KEYED_JOBS_MAX:
+        raise UsageError(f"--spread: at most {_KEYED_JOBS_MAX:,} jobs")
+    return listed
+
+
 def _push_plain(cli: Cli, wish: _Wish, batch: list[bytes]) -> None:
     lot = cli.client.push_payloads(
         wish.queue,
@@ -213,6 +218,7 @@ def _push_plain(cli: Cli, wish: _Wish, batch: list[bytes]) -> None:
         options=_typed(wish.options, batch),
         delay=wish.delay,
         run_at=wish.run_at,
+        spread=wish.spread,
         ack_level=wish.level,
     )
     if cli.out.as_json:
@@ -236,6 +242,7 @@ def _push_keyed(cli: Cli, wish: _Wish, batch: list[bytes], key: str, before: int
             options=_typed(wish.options, part),
             delay=wish.delay,
             run_at=wish.run_at,
+            spread=wish.spread,
             ack_level=wish.level,
         )
         known += sum(one.duplicate for one in pushed)
@@ -249,29 +256,3 @@ def _typed(options: JobOptions, payloads: list[bytes]) -> JobOptions:
     if options.content_type is not None:
         return options
     return options.replaced(content_type=source.content_type_of(payloads) or None)
-
-
-def _headers(words: list[str]) -> dict[str, str]:
-    headers = {}
-    for word in words:
-        key, equals, value = word.partition("=")
-        if not equals or not key:
-            raise UsageError(f"{word!r} is not KEY=VALUE")
-        headers[key] = value
-    return headers
-
-
-def _moment(text: str, flag: str) -> datetime | None:
-    try:
-        return parse_moment(text) if text else None
-    except ValueError as error:
-        raise UsageError(f"{flag}: {error}") from None
-
-
-def _level(text: str) -> AckLevel | None:
-    if not text:
-        return None
-    try:
-        return AckLevel[text.upper()]
-    except KeyError:
-        raise UsageError(f"--level: {text!r} is not memory, buffered or fsynced") from None

@@ -6,6 +6,7 @@ keywords of `client.queues.update` out, and settings as rows to show.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import timedelta
@@ -157,7 +158,7 @@ def changes(settings: QueueSettings, words: Iterable[str]) -> SettingsHow:
     for word in words:
         key, equals, text = word.partition("=")
         if not equals or key not in SETTINGS:
-            raise UsageError(f"{word!r} is not KEY=VALUE of a setting: {', '.join(SETTINGS)}")
+            raise _no_setting(word, SETTINGS)
         name, dot, field = key.partition(".")
         value = _parsed(key, text) if text else _DEFAULTS.get(key)
         if dot:
@@ -178,10 +179,37 @@ def group_changes(words: Iterable[str]) -> GroupSettingsHow:
     for word in words:
         key, equals, text = word.partition("=")
         if not equals or key not in GROUP_SETTINGS:
-            raise UsageError(f"{word!r} is not KEY=VALUE of a setting: {', '.join(GROUP_SETTINGS)}")
+            raise _no_setting(word, GROUP_SETTINGS)
         changed[key] = _parsed(_OF_GROUPS + key, text) if text else None
     keywords: GroupSettingsHow = changed
     return keywords
+
+
+def part_of(name: str, words: Iterable[str]) -> dict[str, Any]:
+    """What words say of the fields of `backoff` or `retention`, as for a queue."""
+    known = [key.removeprefix(f"{name}.") for key in SETTINGS if key.startswith(f"{name}.")]
+    said = {}
+    for word in words:
+        key, equals, text = word.partition("=")
+        if not equals or not text or key not in known:
+            raise _no_setting(word, known)
+        said[key] = _parsed(f"{name}.{key}", text)
+    return said
+
+
+def _no_setting(word: str, known: Iterable[str]) -> UsageError:
+    """Returns the error of a word that sets nothing, with what may have been meant."""
+    key, equals, text = word.partition("=")
+    names = list(known)
+    if key in names:
+        return UsageError(f"{word!r} is not KEY=VALUE: write {key}=…")
+    # `base` may have meant `backoff.base`.
+    close = [each for each in names if key and key in each.split(".")]
+    close = close or difflib.get_close_matches(key, names, n=1)
+    if close:
+        meant = f"{close[0]}={text}" if equals else f"{close[0]}=…"
+        return UsageError(f"{key!r} is no setting: did you mean {meant}?")
+    return UsageError(f"{word!r} is not KEY=VALUE of a setting: {', '.join(names)}")
 
 
 def group_rows(settings: GroupSettings) -> list[tuple[str, str]]:

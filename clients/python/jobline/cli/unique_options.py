@@ -10,7 +10,12 @@ from jobline.cli.options import span as _span
 
 UniqueKey = Annotated[
     str | None,
-    typer.Option("--unique", metavar="KEY", help="One unfinished job a key; see --unique-mode."),
+    typer.Option(
+        "--unique-key",
+        "--unique",
+        metavar="KEY",
+        help="One unfinished job a key; see --unique-mode.",
+    ),
 ]
 UniqueMode = Annotated[
     str | None,
