@@ -193,7 +193,7 @@ def test_columns_become_the_own_options_of_jobs():
     """So that middleware sees them; without any, payloads stay plain."""
     assert jobs_beside([b"1"], None, None) == [b"1"]
     jobs = jobs_beside([b"1", b"2"], ["g", None], None)
-    assert jobs == [NewJob(b"1", group="g"), NewJob(b"2")]
+    assert jobs == [NewJob(b"1", group="g"), b"2"]
     assert jobs_beside([b"1"], None, ["u"]) == [NewJob(b"1", unique_key="u")]
     with pytest.raises(InvalidArgument, match=r"unique_keys: must be as many as payloads, 1"):
         jobs_beside([b"1"], None, ["u", "v"])

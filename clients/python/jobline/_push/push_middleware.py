@@ -243,9 +243,11 @@ def jobs_beside(
         if column and len(column) != len(payloads):
             refuse(name, f"must be as many as payloads, {len(payloads)}, and are {len(column)}")
     own_groups, own_keys = [column or [""] * len(payloads) for column in columns]
+    beside = zip(own_groups, own_keys, strict=True)
+    own = [(JobOptions(group=group) if group else None, key or None) for group, key in beside]
     return [
-        NewJob(payload, group=group or None, unique_key=key or None)
-        for payload, group, key in zip(payloads, own_groups, own_keys, strict=True)
+        payload if one == (None, None) else NewJob(payload, options=one[0], unique_key=one[1])
+        for payload, one in zip(payloads, own, strict=True)
     ]
 
 
