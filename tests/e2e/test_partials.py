@@ -10,6 +10,8 @@ import pytest
 from jobline import (
     AsyncClient,
     Client,
+    EventKind,
+    InvalidArgument,
     JobNotFound,
     JobState,
     Partial,
@@ -64,6 +66,33 @@ async def test_pieces_come_as_they_are_made_and_end_with_the_job(client: AsyncCl
         assert numbers == list(range(numbers[0], numbers[0] + 4))
         assert (await client.wait_one(pushed.id)).value() == "one two three four"
         assert await read(client, pushed.id) == []
+
+
+async def test_a_watch_of_the_job_gives_its_pieces_before_its_end(client: AsyncClient) -> None:
+    """To those who name the kind, and one job."""
+    worker, go = Worker(client.target), asyncio.Event()
+
+    @worker.handler("answers")
+    async def talk(words: list[str], context) -> None:
+        context.partial(words[0])
+        await go.wait()
+        context.partial(words[1])
+
+    with pytest.raises(InvalidArgument, match="PARTIAL needs a job_id"):
+        await anext(client.watch(kinds=["partial"]))
+    pushed = await client.push("answers", ["one", "two"])
+    seen = []
+    async with working(worker):
+        async for event, _ in client.watch(job_id=pushed.id, kinds=["partial", "completed"]):
+            seen.append(event)
+            go.set()
+            if event.kind is EventKind.COMPLETED:
+                break
+    assert [event.kind.name for event in seen] == ["PARTIAL", "PARTIAL", "COMPLETED"]
+    assert [event.partial for event in seen] == [b'"one"', b'"two"', b""]
+    assert seen[1].partial_number == seen[0].partial_number + 1
+    assert {event.job_id for event in seen} == {pushed.id}
+    assert len({event.delivery for event in seen}) == 1
 
 
 async def test_attempt_that_begins_anew_has_another_delivery(client: AsyncClient) -> None:

@@ -230,6 +230,7 @@ class EventKind(IntEnum):
     PHASE_COMPLETED = 46
     DEAD_RETRIED = 49
     DEAD_EXPIRED = 50
+    PARTIAL = 55
 
 
 def known(kind: type[E], number: int) -> E:

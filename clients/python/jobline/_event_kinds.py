@@ -41,6 +41,7 @@ EventKindName = (
         "phase_completed",
         "dead_retried",
         "dead_expired",
+        "partial",
     ]
 )
 """A kind of event, or its name."""

@@ -270,6 +270,8 @@ class Watching:
             resume_token=resume_token,
             accepts_runs=True,
         )
+        # Of the last piece of a result: those that are kept come again on a new connection.
+        self._piece = 0, 0
         self.tries = 0
 
     def request(self) -> pb.WatchRequest:
@@ -284,4 +286,15 @@ class Watching:
         self.tries = 0
         if response.resume_token:
             self._request.resume_token = response.resume_token
-        return watched_events(response)
+        return filter(self._is_new, watched_events(response))
+
+    def _is_new(self, watched: WatchedEvent) -> bool:
+        """Returns whether an event is no piece of a result that came before."""
+        event = watched.event
+        if event.kind is not EventKind.PARTIAL:
+            return True
+        before, self._piece = self._piece, (event.delivery, event.partial_number)
+        if before[0] == event.delivery and before >= self._piece:
+            self._piece = before
+            return False
+        return True

@@ -152,6 +152,8 @@ class Event:
     - `delivery`, `attempt`, `worker`: of the lease that it is about.
     - `error_type`, `error_message`, `reason`: where something went wrong.
     - `progress` (0 … 100), `message`: what the worker, or an operator, reported.
+    - `partial`, `partial_number`: of the kind PARTIAL, a piece of the job's result, as `Partial`
+      has it.
     """
 
     shard: int
@@ -172,6 +174,8 @@ class Event:
     run_at: datetime | None
     progress: float
     message: str
+    partial: bytes
+    partial_number: int
 
 
 class WatchedEvent(NamedTuple):

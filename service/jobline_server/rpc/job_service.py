@@ -146,7 +146,9 @@ class JobService:
         token = events.resume_token(request)
         as_runs = request.accepts_runs
         room = Room.RUNS if as_runs else Room.EVENTS
+        partials = self._runtime.waits.partials if events.watches_partials(request) else None
         with self._admission.watchers.admitted():
-            async with aclosing(self._runtime.feed.watch(chosen, token, room=room)) as watching:
+            watch = self._runtime.feed.watch(chosen, token, room=room, partials=partials)
+            async with aclosing(watch) as watching:
                 async for answer in watching:
                     yield self._events.response(answer, as_runs=as_runs)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from jobline._requests import Waiting
+from jobline._requests import Waiting, Watching
+from jobline.v1 import event_pb2
 from jobline.v1 import job_service_pb2 as pb
 
 
@@ -31,3 +32,25 @@ def test_nothing_is_asked_when_everything_was_told():
     waiting.request(100.0)
     waiting.take(pb.WaitResponse(id=1))
     assert waiting.request(101.0) is None
+
+
+def test_pieces_that_come_again_on_a_new_connection_are_not_given_twice():
+    """The server gives what it keeps; another delivery begins anew, with any number."""
+
+    def pieces(delivery: int, *numbers: int) -> pb.WatchResponse:
+        kind = event_pb2.EVENT_KIND_PARTIAL
+        events = [
+            event_pb2.Event(kind=kind, delivery=delivery, partial_number=number)
+            for number in numbers
+        ]
+        return pb.WatchResponse(events=events, resume_token="t")
+
+    watching = Watching(queues=(), job_id=7, kinds=["partial"], resume_token="")
+    seen = [
+        event.partial_number
+        for response in (pieces(1, 5, 6), pieces(1, 5, 6, 7), pieces(2, 5), pieces(2, 5))
+        for event, _ in watching.take(response)
+    ]
+    assert seen == [5, 6, 7, 5]
+    other = pb.WatchResponse(events=[event_pb2.Event(kind=event_pb2.EVENT_KIND_LEASED)] * 2)
+    assert len(list(watching.take(other))) == 2

@@ -97,7 +97,8 @@ class Observer:
     ) -> AsyncGenerator[WatchedEvent, None]:
         """Yields events, from now on or after a resume token, without end.
 
-        Only these queues, this job, these kinds; none means all. A broken connection is opened
+        Only these queues, this job, these kinds; none means all. The kind "partial", the pieces of
+        a job's result, is for a `job_id` and must be named. A broken connection is opened
         again where it broke. Each event carries the token to resume after it, also over a restart
         of the server. Raises OffsetGone if the events after the token are gone, and other refusals.
         """

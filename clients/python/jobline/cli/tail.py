@@ -15,6 +15,9 @@ from jobline.cli.command import SERVER, Cli, command
 from jobline.cli.output import printable
 from jobline.cli.selection import reason_name
 
+# Of a piece of a result, in a line.
+PIECE_CHARACTERS_MAX = 200
+
 _STYLES = {
     EventKind.COMPLETED: "green",
     EventKind.RETRYING: "yellow",
@@ -72,5 +75,7 @@ def _parts(event: Event) -> list[str]:
         parts.append(f"attempt {event.attempt}")
     if event.progress:
         parts.append(f"{event.progress:.0f} %")
+    piece = event.partial.decode(errors="replace")[:PIECE_CHARACTERS_MAX]
     details = [reason_name(event.reason), event.error_type, event.error_message, event.message]
+    details.append(piece)
     return parts + [part for part in details if part]

@@ -95,6 +95,10 @@ class _EventKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_EventKind.V
     """A group was resumed."""
     EVENT_KIND_PHASE_COMPLETED: _EventKind.ValueType  # 46
     """A worker finished a phase of a job; `message` names it."""
+    EVENT_KIND_PARTIAL: _EventKind.ValueType  # 55
+    """A worker sent a piece of a job's result. Only for a watch of one job that names this kind: pieces are in
+    memory alone. Those that are kept come first; a watch that resumes gets them again.
+    """
 
 class EventKind(_EventKind, metaclass=_EventKindEnumTypeWrapper):
     """What happened."""
@@ -167,6 +171,10 @@ EVENT_KIND_GROUP_RESUMED: EventKind.ValueType  # 40
 """A group was resumed."""
 EVENT_KIND_PHASE_COMPLETED: EventKind.ValueType  # 46
 """A worker finished a phase of a job; `message` names it."""
+EVENT_KIND_PARTIAL: EventKind.ValueType  # 55
+"""A worker sent a piece of a job's result. Only for a watch of one job that names this kind: pieces are in
+memory alone. Those that are kept come first; a watch that resumes gets them again.
+"""
 Global___EventKind: _TypeAlias = EventKind  # noqa: Y015
 
 @_typing.final
@@ -193,6 +201,8 @@ class Event(_message.Message):
     PROGRESS_FIELD_NUMBER: _builtins.int
     MESSAGE_FIELD_NUMBER: _builtins.int
     STATE_BEFORE_FIELD_NUMBER: _builtins.int
+    PARTIAL_FIELD_NUMBER: _builtins.int
+    PARTIAL_NUMBER_FIELD_NUMBER: _builtins.int
     shard: _builtins.int
     """Output only. Its shard."""
     offset: _builtins.int
@@ -225,6 +235,14 @@ class Event(_message.Message):
     """Output only. What the worker or the operator said, or what the kind says."""
     state_before: _job_pb2.JobState.ValueType
     """Output only. State before it; unset for a job that was not there, and for queues."""
+    partial: _builtins.bytes
+    """Output only. The piece of the result, for PARTIAL; such an event has besides `shard`, `kind`, `job_id` and
+    `delivery` only this and its number.
+    """
+    partial_number: _builtins.int
+    """Output only. Number of the piece: it grows by 1 with each piece of a delivery, and a gap means that pieces
+    were dropped before they could be read.
+    """
     @_builtins.property
     def at(self) -> _timestamp_pb2.Timestamp:
         """Output only. When it was decided."""
@@ -254,10 +272,12 @@ class Event(_message.Message):
         progress: _builtins.float = ...,
         message: _builtins.str = ...,
         state_before: _job_pb2.JobState.ValueType = ...,
+        partial: _builtins.bytes = ...,
+        partial_number: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["at", b"at", "run_at", b"run_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["at", b"at", "attempt", b"attempt", "delivery", b"delivery", "error_message", b"error_message", "error_type", b"error_type", "job_id", b"job_id", "kind", b"kind", "message", b"message", "name", b"name", "offset", b"offset", "progress", b"progress", "queue", b"queue", "reason", b"reason", "run_at", b"run_at", "shard", b"shard", "state", b"state", "state_before", b"state_before", "worker", b"worker"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at", b"at", "attempt", b"attempt", "delivery", b"delivery", "error_message", b"error_message", "error_type", b"error_type", "job_id", b"job_id", "kind", b"kind", "message", b"message", "name", b"name", "offset", b"offset", "partial", b"partial", "partial_number", b"partial_number", "progress", b"progress", "queue", b"queue", "reason", b"reason", "run_at", b"run_at", "shard", b"shard", "state", b"state", "state_before", b"state_before", "worker", b"worker"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

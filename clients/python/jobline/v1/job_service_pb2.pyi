@@ -1759,7 +1759,7 @@ class WatchRequest(_message.Message):
 
     @_builtins.property
     def kinds(self) -> _containers.RepeatedScalarFieldContainer[_event_pb2.EventKind.ValueType]:
-        """Optional. Only these kinds, each once. Unset: all."""
+        """Optional. Only these kinds, each once. Unset: all but PARTIAL, which needs a `job_id`: INVALID_ARGUMENT."""
 
     def __init__(
         self,

@@ -10,7 +10,9 @@ from collections import OrderedDict
 from collections.abc import Iterator
 
 from jobline.v1 import event_pb2, job_service_pb2
+from jobline_server.engine.values import shard_of
 from jobline_server.runtime.watch.feed_reader import Answer, Part
+from jobline_server.runtime.watch.partials import Piece
 from jobline_server.wire.event_runs import EventRun
 from jobline_server.wire.events import fill_event, run_message
 from jobline_server.wire.raw_fields import VARINT, tag_of, varint
@@ -42,6 +44,7 @@ class EventWriter:
         token = answer.token.encode()
         write = self._run_field if as_runs else self._event_fields
         fields = [write(part) for part in answer.parts]
+        fields += map(_piece_field, answer.pieces)
         return b"".join((*fields, _TOKEN_TAG, varint(len(token)), token))
 
     def _run_field(self, part: Part) -> bytes:
@@ -76,6 +79,18 @@ class EventWriter:
             _, oldest = self._kept.popitem(last=False)
             self._bytes -= len(oldest)
         return written
+
+
+def _piece_field(piece: Piece) -> bytes:
+    event = event_pb2.Event(
+        shard=shard_of(piece.job_id),
+        kind=event_pb2.EVENT_KIND_PARTIAL,
+        job_id=piece.job_id,
+        delivery=piece.delivery,
+        partial=piece.data,
+        partial_number=piece.number,
+    ).SerializeToString()
+    return _EVENTS_TAG + varint(len(event)) + event
 
 
 def _rows(run: EventRun) -> Iterator[bytes]:

@@ -38,11 +38,18 @@ def watch_filter(request: job_service_pb2.WatchRequest) -> WatchFilter:
     for index, kind in enumerate(request.kinds):
         if kind not in KNOWN_KINDS:
             raise fields.invalid(f"kinds[{index}]", "is not a known value")
+        if kind == event_pb2.EVENT_KIND_PARTIAL and not request.job_id:
+            raise fields.invalid(f"kinds[{index}]", "PARTIAL needs a job_id")
     return WatchFilter(
         queues=frozenset(request.queues),
         job_id=request.job_id,
         kinds=frozenset(int(kind) for kind in request.kinds),
     )
+
+
+def watches_partials(request: job_service_pb2.WatchRequest) -> bool:
+    """Returns whether the pieces of the job's result are wanted, too."""
+    return event_pb2.EVENT_KIND_PARTIAL in request.kinds
 
 
 def resume_token(request: job_service_pb2.WatchRequest) -> str:

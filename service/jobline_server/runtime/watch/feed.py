@@ -24,6 +24,7 @@ from jobline_server.runtime.waiting import is_set_by
 from jobline_server.runtime.watch import kept_batches
 from jobline_server.runtime.watch.feed_reader import Answer, Reader, Room
 from jobline_server.runtime.watch.kept_batches import KeptBatch
+from jobline_server.runtime.watch.partials import Partials
 from jobline_server.runtime.watch.position import BadToken, Position, parse
 from jobline_server.runtime.watch.watch_filter import WatchFilter
 
@@ -54,6 +55,8 @@ class Feed:
         self._volatile_gone = False
         self._held: dict[int, list[Applied]] = {}
         self._news = asyncio.Event()
+        # Those of watchers that read the pieces of a result, too: each has one of its own.
+        self._own_news: set[asyncio.Event] = set()
         self._watchers = 0
         self._time = asyncio.get_running_loop().time
         self._wanted_until = 0.0
@@ -80,7 +83,7 @@ class Feed:
             if applied:
                 self._keep(KeptBatch(batch.shard.number, batch.offset, applied))
         if self.end != before:
-            self._news.set()
+            self._wake()
 
     def is_wanted(self) -> bool:
         """Returns whether events are made: there are watchers, or were within the last hour."""
@@ -125,23 +128,34 @@ class Feed:
         return self._batches[number - self._first] if number < self.end else None
 
     async def watch(
-        self, wanted: WatchFilter, resume_token: str, *, room: Room
+        self,
+        wanted: WatchFilter,
+        resume_token: str,
+        *,
+        room: Room,
+        partials: Partials | None = None,
     ) -> AsyncGenerator[Answer, None]:
         """Yields events, with the token to resume after them. An answer without events is a
-        heartbeat; the first comes when the watch has begun. `room` is the size of an answer. Raises
+        heartbeat; the first comes when the watch has begun. `room` is the size of an answer. With
+        `partials` the pieces of the job's result come too, before the events that follow. Raises
         `Refused` with OFFSET_GONE when the next events are no longer kept, and with
         SHARD_UNAVAILABLE when there will be none, as the job or the queues are not here.
         """
         reader = Reader(self, wanted, self._begin(resume_token), room)
         time = self._time
+        news = self._news if partials is None else asyncio.Event()
+        pieces = None if partials is None else partials.read([wanted.job_id], news.set)
         self._watchers += 1
+        if pieces is not None:
+            self._own_news.add(news)
         try:
             yield Answer((), reader.token())
             sent_at = time()
             while True:
                 read_at = time()
-                answer = reader.read()
-                if answer.parts or read_at >= sent_at + HEARTBEAT_SECONDS:
+                found = () if pieces is None else pieces.take()
+                answer = Answer((), reader.token(), found) if found else reader.read()
+                if found or answer.parts or read_at >= sent_at + HEARTBEAT_SECONDS:
                     yield answer
                     sent_at = time()
                 elif not reader.is_at_end:
@@ -149,9 +163,13 @@ class Feed:
                     await asyncio.sleep(0)
                 else:
                     self._check_here(wanted)
-                    if await self._news_by(sent_at + HEARTBEAT_SECONDS):
+                    news.clear()
+                    if await is_set_by(news, sent_at + HEARTBEAT_SECONDS):
                         await asyncio.sleep(max(read_at + GATHER_SECONDS - time(), 0))
         finally:
+            if pieces is not None:
+                pieces.close()
+                self._own_news.discard(news)
             self._watchers -= 1
             self._wanted_until = time() + KEPT_SECONDS
 
@@ -163,12 +181,12 @@ class Feed:
 
     def on_closed(self, _slot: ShardSlot) -> None:
         """A shard was lost: has the watchers check whether they wait for more than that."""
-        self._news.set()
+        self._wake()
 
-    async def _news_by(self, deadline: float) -> bool:
-        """Waits for new batches until a deadline; returns whether there are any."""
-        self._news.clear()
-        return await is_set_by(self._news, deadline)
+    def _wake(self) -> None:
+        self._news.set()
+        for news in self._own_news:
+            news.set()
 
     def _begin(self, token: str) -> Position:
         """Returns where a watch begins: now, or at the position of its token."""

@@ -12,6 +12,7 @@ from enum import IntEnum
 from typing import NamedTuple, Protocol
 
 from jobline_server.engine.values import shard_of
+from jobline_server.runtime.watch.partials import Piece
 from jobline_server.runtime.watch.position import Position
 from jobline_server.runtime.watch.watch_filter import WatchFilter
 from jobline_server.wire.event_runs import EventRun
@@ -49,10 +50,11 @@ class Part:
 
 
 class Answer(NamedTuple):
-    """Events in order, and the token to resume after them."""
+    """Events in order, and the token to resume after them; or pieces of a job's result."""
 
     parts: Sequence[Part]
     token: str
+    pieces: Sequence[Piece] = ()
 
 
 class Batch(Protocol):
