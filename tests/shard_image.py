@@ -18,6 +18,7 @@ from jobline_server.engine.lot import Lot
 from jobline_server.engine.producers import CallRecord
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.shard import Shard
+from jobline_server.engine.values import JobState
 
 
 class UniqueImage(NamedTuple):
@@ -139,6 +140,7 @@ def _job(job: Job) -> tuple[Any, ...]:
         job.lease_reason,
         job.cancel_requested,
         (details.history, details.worker_checkpoint, details.progress, details.progress_message),
+        job.waits_from_ms() if job.state in (JobState.READY, JobState.ACTIVE) else 0,
         details.log,
         details.auto_retries,
         details.ttl_from_ms,
@@ -172,7 +174,8 @@ def _lot(lot: Lot) -> tuple[Any, ...]:
     cursor = lot.cursor
     while cursor in lot.holes:
         cursor += 1
-    return (lot.queue.name, lot.options, kept, lot.pushed_ms, lot.run_at_ms, cursor, leases)
+    times = lot.pushed_ms, lot.run_at_ms, lot.waits_from_ms()
+    return (lot.queue.name, lot.options, kept, times, cursor, leases)
 
 
 def _lanes(queue: Queue) -> list[tuple[int, str, str, list[int]]]:

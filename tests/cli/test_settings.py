@@ -46,6 +46,7 @@ def test_what_is_shown_is_what_was_typed():
         "max_waiting": "1000",
         "max_waiting_bytes": "5000",
         "rate": "100/1 min/20",
+        "ageing": "10 min/5/50",
         "concurrency": "3",
         "non_retryable_error_types": "A,B",
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
+from jobline_server.engine.ageing import Ageing
 from jobline_server.engine.dead_letters import AutoRetry, DeadLetters
 from jobline_server.engine.decide.update import JobChange
 from jobline_server.engine.job_log import NewLine
@@ -42,7 +43,8 @@ SETTINGS = (
     QueueSettings(max_attempts=2, lease_ms=5_000, rate=RateLimit(5, 1_000, 9), concurrency=6),
     QueueSettings(min_ack_level=AckLevel.FSYNCED, retention=Retention(remove_on_fail=True)),
     QueueSettings(max_attempts=1, dead_letters=DeadLetters(auto_retry=AutoRetry(1_000, 2))),
-    QueueSettings(fair=True),
+    QueueSettings(fair=True, ageing=Ageing(1_000)),
+    QueueSettings(ageing=Ageing(2_000, 4, 9)),
     QueueSettings(fair=True, max_attempts=2, lease_ms=5_000),
 )
 queues = st.sampled_from(["alpha", "beta"])

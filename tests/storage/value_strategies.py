@@ -10,6 +10,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from jobline_server.engine import values
+from jobline_server.engine.ageing import Ageing
 from jobline_server.engine.allowance import TimeLimit
 from jobline_server.engine.dead_letters import AutoRetry, DeadLetters
 from jobline_server.engine.dependencies import ParentEnd
@@ -171,6 +172,14 @@ settings = st.builds(
     ttl_ms=optional(moments),
     expired_to_dead=st.booleans(),
     timeout_ms=optional(moments),
+    ageing=optional(
+        st.builds(
+            Ageing,
+            st.integers(10, 2**35),
+            st.integers(1, 2**31 - 1),
+            optional(st.integers(1, 2**31 - 1)),
+        )
+    ),
     group=group_settings,
     unique_mode=optional(st.sampled_from(UniqueMode)),
     unique_ttl_ms=optional(moments),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from jobline._ageing import Ageing
 from jobline._asynchronous.client import AsyncClient
 from jobline._asynchronous.entities import AsyncEntityRef
 from jobline._blocking.client import Client
@@ -121,6 +122,7 @@ from jobline.errors import (
 __all__ = [
     "ANY",
     "AckLevel",
+    "Ageing",
     "AlreadyExists",
     "AsyncClient",
     "AsyncEntityRef",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Self, TypedDict
 
+from jobline._ageing import Ageing
 from jobline._arguments import duration_given, member_given, message_given, message_of
 from jobline._dead_letters import DeadLetters
 from jobline._dependencies import POLICIES, DependencyPolicy, DependencyPolicyName
@@ -71,6 +72,7 @@ class SettingsHow(TypedDict, total=False):
     ttl: Seconds | None
     expired_to_dead: bool | None
     timeout: Seconds | None
+    ageing: Ageing | None
     group: GroupSettings | None
     unique_mode: UniqueModeName | None
     unique_ttl: Seconds | None
@@ -104,6 +106,7 @@ class QueueSettings:
     - `ttl`: how long new jobs may wait, 0 s … 400 days (default: for ever).
     - `expired_to_dead`: jobs whose TTL ends are DEAD, not EXPIRED (default false).
     - `timeout`: how long one attempt may take in all, 1 s … 400 days (default: as it takes).
+    - `ageing`: how jobs rise in priority while they wait (default: they do not).
     - `group`: what holds for each of its groups that has no settings of its own.
     - `unique_mode`, `unique_ttl`, `unique_max_wait`: see `JobOptions`.
     - `on_dependency_failure`: "fail" (default), "cancel", "ignore" or "wait": what happens to a job
@@ -133,6 +136,7 @@ class QueueSettings:
     ttl: Seconds | None = None
     expired_to_dead: bool | None = None
     timeout: Seconds | None = None
+    ageing: Ageing | None = None
     group: GroupSettings | None = None
     unique_mode: UniqueModeName | None = None
     unique_ttl: Seconds | None = None
@@ -168,6 +172,7 @@ class QueueSettings:
             ttl=from_duration(message.ttl) if has("ttl") else None,
             expired_to_dead=message.expired_to_dead if has("expired_to_dead") else None,
             timeout=from_duration(message.timeout) if has("timeout") else None,
+            ageing=Ageing.from_message(message.ageing) if has("ageing") else None,
             group=GroupSettings.from_message(message.group) if has("group") else None,
             unique_mode=known_mode(message.unique_mode),
             unique_ttl=from_duration(message.unique_ttl) if has("unique_ttl") else None,
@@ -201,6 +206,7 @@ class QueueSettings:
             ttl=duration_given("ttl", self.ttl),
             expired_to_dead=self.expired_to_dead,
             timeout=duration_given("timeout", self.timeout),
+            ageing=message_given("ageing", self.ageing, Ageing),
             group=message_given("group", self.group, GroupSettings),
             unique_mode=member_given("unique_mode", UniqueMode, self.unique_mode),
             unique_ttl=duration_given("unique_ttl", self.unique_ttl),

@@ -41,6 +41,7 @@ class Details:
         "reserved",
         "times_out",
         "ttl_from_ms",
+        "waits_from_ms",
         "parents_left",
         "blocked_until_ms",
     )
@@ -61,6 +62,8 @@ class Details:
         self.times_out = (0, 0)
         # Since when its TTL counts; 0: since its push.
         self.ttl_from_ms = 0
+        # Since when it waits, if it came back to its place; 0: since it became READY.
+        self.waits_from_ms = 0
         self.phases: tuple[FinishedPhase, ...] = ()
 
     def report_bytes(self) -> int:
@@ -99,11 +102,11 @@ class Job:
         "lease_reason",
         "cancel_requested",
         "details",
+        "ready_ms",
         # bookkeeping
         "holder",
         "deadline_ms",
         "offset",
-        "ready_ms",
         "volatile",
         "stored",
     )
@@ -139,7 +142,7 @@ class Job:
         self.holder: Holder | None = None
         self.deadline_ms = 0
         self.offset = 0
-        # When it became READY; 0 if that was its push, or before a restart.
+        # When it became READY; 0 if that was its push.
         self.ready_ms = 0
         self.volatile = False
         # Whether it is in a checkpoint: as its own item, or in a bundle.
@@ -172,6 +175,21 @@ class Job:
     def place(self) -> tuple[int, int]:
         """Returns its sort key among all READY items."""
         return self.order, self.id
+
+    def waits_from_ms(self) -> int:
+        """Returns since when it waits, or waited before it was leased."""
+        return self.details.waits_from_ms or self.ready_ms or self.pushed_ms
+
+    def note_ready(self, at_ms: int) -> None:
+        """Records that it becomes READY, and waits from now on."""
+        self.ready_ms = at_ms
+        if self.details.waits_from_ms:
+            self.details.waits_from_ms = 0
+
+    def note_back(self, at_ms: int) -> None:
+        """Records that it becomes READY at its old place: it has not waited in vain."""
+        self.writable_details().waits_from_ms = self.waits_from_ms()
+        self.ready_ms = at_ms
 
     def payload_bytes_max(self) -> int:
         """Returns the bytes of its payload."""

@@ -73,6 +73,9 @@ class LaneItem(Protocol):
     def payload_bytes_max(self) -> int:
         """Returns the bytes of its largest payload."""
 
+    def waits_from_ms(self) -> int:
+        """Returns since when its READY jobs wait, in milliseconds since 1970."""
+
 
 def place_of(item: LaneItem) -> tuple[int, int]:
     """Returns `item.place()`, as a key to sort by."""

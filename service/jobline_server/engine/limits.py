@@ -59,6 +59,13 @@ TIMEOUT_MS_MAX = 400 * DAY_MS
 # From push. Below a second a TTL is as good as its timers.
 TTL_MS_MAX = 400 * DAY_MS
 
+# Ageing. Of more priorities than that a hand-out compares the highest, as half of them, and as many
+# others, which change with time.
+AGEING_AFTER_MS_MIN = 10
+AGEING_AFTER_MS_MAX = 400 * DAY_MS
+AGEING_STEP_MAX = (1 << 31) - 1
+AGED_PRIORITIES_MAX = 500
+
 # Sizes.
 NAME_CHARACTERS_MAX = 256
 RESULT_BYTES_MAX = 1 << 20

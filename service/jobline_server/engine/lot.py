@@ -159,10 +159,10 @@ class Lot:
         "cursor",
         "holes",
         "leases",
+        "ready_ms",
         # bookkeeping
         "state",
         "offset",
-        "ready_ms",
         "remaining",
         "volatile",
         "stored",
@@ -181,18 +181,16 @@ class Lot:
         run_at_ms: int,
     ) -> None:
         self.first_id = first_id
-        self.queue = queue
-        self.options = options
+        self.queue, self.options = queue, options
         self.payloads = payloads
-        self.pushed_ms = pushed_ms
-        self.run_at_ms = run_at_ms
+        self.pushed_ms, self.run_at_ms = pushed_ms, run_at_ms
         self.order = self.cursor = 0
         self.holes: set[int] | frozenset[int] = _NONE
         self.leases: list[RunLease] = []
         # The state of its waiting jobs.
         self.state = JobState.SCHEDULED if run_at_ms else JobState.READY
         self.offset = 0
-        # When it became READY at its time; 0 if that was its push, or before a restart.
+        # When it became READY at its time; 0 if that was its push.
         self.ready_ms = 0
         self.remaining = len(payloads)
         self.volatile = self.stored = False
@@ -244,6 +242,10 @@ class Lot:
     def place(self) -> tuple[int, int]:
         """Returns its sort key among all READY items, after single jobs split off its head."""
         return self.order, self.first_id + self.cursor
+
+    def waits_from_ms(self) -> int:
+        """Returns since when its waiting jobs are READY."""
+        return self.ready_ms or self.pushed_ms
 
     def payload_bytes_max(self) -> int:
         """Returns the bytes of its largest payload."""

@@ -4,17 +4,21 @@ without a search. A lane is in here while it has READY jobs and its gate is open
 
 from __future__ import annotations
 
-from bisect import insort
+from bisect import bisect_right, insort
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import merge
-from itertools import groupby
+from itertools import groupby, islice
 
+from jobline_server.engine import limits
 from jobline_server.engine.heads import LaneHeads
 from jobline_server.engine.lane import Lane, LaneItem
 from jobline_server.engine.ranks import NO_LANES, Names, OwnLanes, Rank, remove_ranked
 
 # Up to this number of priorities all are walked, which is faster than finding those of a name.
 RANKS_WALKED_MAX = 8
+
+Fronts = Sequence[Lane | LaneHeads]
+"""The lanes of one priority that a lease may read."""
 
 
 class OpenLanes:
@@ -66,15 +70,56 @@ class OpenLanes:
 
     def fronts(
         self, names: Names, size: int | None, version: str | None = None, own: OwnLanes = NO_LANES
-    ) -> Iterator[Sequence[Lane | LaneHeads]]:
+    ) -> Iterator[Fronts]:
         """Yields the same lanes for a lease of a worker of this version (None: any), with one
         `LaneHeads` in place of many lanes of one size, and with lanes of its `own`.
         """
         order = self._order_for(names)
         for negative in sorted({*order, *own}) if own else order:
-            rank, mine = self._ranks.get(-negative), own.get(negative)
-            fronts = [] if rank is None else rank.fronts(names, size, version)
-            yield [*fronts, *mine] if mine else fronts
+            yield self._fronts_of(negative, names, size, version, own)
+
+    def some_fronts(
+        self,
+        names: Names,
+        size: int | None,
+        version: str | None = None,
+        own: OwnLanes = NO_LANES,
+        *,
+        seed: int,
+    ) -> Iterator[tuple[int, Fronts]]:
+        """Yields the same with their priorities, without empty ones. Of more than
+        `AGED_PRIORITIES_MAX` one half are the highest, and `seed` chooses the others.
+        """
+        order = self._some_order(names, seed)
+        ranks = self._ranks
+        for negative in sorted({*order, *own}) if own else order:
+            lane = ranks[-negative].only() if not own else None
+            if lane is None:
+                fronts = self._fronts_of(negative, names, size, version, own)
+                if fronts:
+                    yield -negative, fronts
+            elif (names is None or lane.name in names) and (size is None or lane.size <= size):
+                yield -negative, (lane,)
+
+    def _some_order(self, names: Names, seed: int) -> list[int]:
+        half = limits.AGED_PRIORITIES_MAX // 2
+        order = list(islice(self._order_for(names), 2 * half + 1))
+        if len(order) <= 2 * half:
+            return order
+        del order[half:]
+        # Of all names: the others are skipped as they come.
+        low = bisect_right(self._order, order[-1])
+        left = len(self._order) - low
+        first = low + seed % left
+        wrapped = max(first + half - len(self._order), 0)
+        return [*order, *self._order[low : low + wrapped], *self._order[first : first + half]]
+
+    def _fronts_of(
+        self, negative: int, names: Names, size: int | None, version: str | None, own: OwnLanes
+    ) -> Fronts:
+        rank, mine = self._ranks.get(-negative), own.get(negative)
+        fronts = [] if rank is None else rank.fronts(names, size, version)
+        return [*fronts, *mine] if mine else fronts
 
     def lanes_up_to(self, item: LaneItem, names: Names) -> Iterator[Lane]:
         """Yields the lanes of an item's priority that may have items before it."""

@@ -72,6 +72,10 @@ class SizeLanes:
         if not of_name:
             del self._needing[lane.name]
 
+    def only(self) -> Lane | None:
+        """Returns its lane if it has just one, without needs."""
+        return next(iter(self._plain.values()), None) if self._count == 1 else None
+
     def most_named(self, names: frozenset[str]) -> int:
         """Returns an upper bound of the number of lanes of `names`."""
         return len(names) if not self._needing else len(names) + self._count - len(self._plain)
@@ -89,9 +93,11 @@ class SizeLanes:
 class Rank:
     """The lanes of one priority by size, name and needs, unordered."""
 
-    __slots__ = ("_by_size", "_heads")
+    __slots__ = ("_by_size", "_heads", "_only")
 
     def __init__(self) -> None:
+        # Its lane, while it is known to have just one, without needs.
+        self._only: Lane | None = None
         self._by_size: dict[int, SizeLanes] = {}
         # By size, names and version; the heap that was used last is at the end.
         self._heads: dict[tuple[int, Names, str | None], LaneHeads] = {}
@@ -107,6 +113,7 @@ class Rank:
 
     def add(self, lane: Lane) -> None:
         """Adds a lane that has READY jobs and whose gate is open."""
+        self._only = None
         lanes = self._by_size.get(lane.size)
         if lanes is None:
             lanes = self._by_size[lane.size] = SizeLanes()
@@ -116,6 +123,7 @@ class Rank:
 
     def remove(self, lane: Lane) -> None:
         """Removes a lane that has no READY jobs any more, or whose gate was closed."""
+        self._only = None
         lanes = self._by_size[lane.size]
         lanes.remove(lane)
         if not lanes:
@@ -143,6 +151,13 @@ class Rank:
         for lane_size, lanes in self._by_size.items():
             if size is None or lane_size <= size:
                 yield from lanes.named(names)
+
+    def only(self) -> Lane | None:
+        """Returns its lane if it has just one, without needs, which need not be chosen."""
+        if self._only is None and len(self._by_size) == 1:
+            for lanes in self._by_size.values():
+                self._only = lanes.only()
+        return self._only
 
     def fronts(
         self, names: Names, size: int | None, version: str | None = None

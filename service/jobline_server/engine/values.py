@@ -11,6 +11,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from jobline_server.engine import limits
+from jobline_server.engine.ageing import Ageing
 from jobline_server.engine.dead_letters import NO_DEAD_LETTERS, DeadLetters
 from jobline_server.engine.group_settings import NO_GROUP_SETTINGS, GroupSettings
 from jobline_server.engine.rates import RateLimit
@@ -241,6 +242,7 @@ class QueueSettings:
     ttl_ms: int | None = None
     expired_to_dead: bool = False
     timeout_ms: int | None = None
+    ageing: Ageing | None = None
     group: GroupSettings = NO_GROUP_SETTINGS
     unique_mode: UniqueMode | None = None
     unique_ttl_ms: int | None = None

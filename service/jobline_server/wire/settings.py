@@ -8,6 +8,7 @@ from jobline_server.engine.group_settings import NO_GROUP_SETTINGS
 from jobline_server.engine.rules import DeliveryMode
 from jobline_server.engine.unique_rule import UniqueRule
 from jobline_server.engine.values import NO_BACKOFF, NO_RETENTION, AckLevel, QueueSettings
+from jobline_server.wire.ageing import ageing_from_message, fill_ageing
 from jobline_server.wire.dead_letters import dead_letters_from_message, fill_dead_letters
 from jobline_server.wire.dependencies import block_timeout_ms_of, fill_dependencies, policy_of
 from jobline_server.wire.groups import fill_group_settings, group_settings_from_message
@@ -51,6 +52,7 @@ def settings_from_message(message: queue_pb2.QueueSettings) -> QueueSettings:
         ttl_ms=milliseconds_of(message.ttl) if has("ttl") else None,
         expired_to_dead=message.expired_to_dead,
         timeout_ms=milliseconds_of(message.timeout) if has("timeout") else None,
+        ageing=ageing_from_message(message.ageing) if has("ageing") else None,
         group=group_settings_from_message(message.group) if has("group") else NO_GROUP_SETTINGS,
         unique_mode=unique.mode,
         unique_ttl_ms=unique.ttl_ms,
@@ -94,6 +96,8 @@ def fill_settings(message: queue_pb2.QueueSettings, settings: QueueSettings) -> 
 def _fill_delivery(message: queue_pb2.QueueSettings, settings: QueueSettings) -> None:
     if settings.delivery_mode is not None:
         message.delivery = job_pb2.DeliveryMode.ValueType(settings.delivery_mode)
+    if settings.ageing is not None:
+        fill_ageing(message.ageing, settings.ageing)
     if settings.disconnect_grace_ms is not None:
         message.disconnect_grace.SetInParent()
         fill_time(message.disconnect_grace, settings.disconnect_grace_ms)

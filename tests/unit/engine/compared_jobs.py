@@ -26,6 +26,9 @@ def compare_live(shard: Shard, model: ReferenceModel, job: ModelJob) -> None:
     """A live job is as the model has it."""
     assert shard.state_of(job.id) is job.state, job
     single = shard.jobs.get(job.id)
+    item = single or shard.lots.find(job.id)
+    assert item is not None, job
+    assert job.state is not JobState.READY or item.waits_from_ms() == job.waits_from_ms, job
     if single is None:
         assert (job.attempts, job.stalls, job.releases) == (0, 0, 0), job
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
+from jobline_server.engine.ageing import Ageing
 from jobline_server.engine.dead_letters import AutoRetry, DeadLetters
 from jobline_server.engine.group_settings import GroupSettings, OnDeadHead
 from jobline_server.engine.rates import RateLimit
@@ -83,6 +84,8 @@ SETTINGS = [
     QueueSettings(group=GroupSettings(concurrency=2, on_dead_head=OnDeadHead.HOLD)),
     QueueSettings(on_dependency_failure=DependencyPolicy.CANCEL, block_timeout_ms=5_000),
     QueueSettings(fair=True),
+    QueueSettings(ageing=Ageing(2_000)),
+    QueueSettings(ageing=Ageing(1_000, 2, 1), fair=True),
     QueueSettings(fair=True, group=GroupSettings(concurrency=2, on_dead_head=OnDeadHead.HOLD)),
 ]
 

@@ -10,7 +10,7 @@ from jobline_server.engine.decide.lease import decide_lease
 from tests.pushed_payloads import options_of
 from tests.unit.engine.histories import QUEUE
 from tests.unit.engine.limiter_rules import open_limiters
-from tests.unit.engine.side_by_side import SideBySide
+from tests.unit.engine.side_by_side import SideBySide, reached
 
 
 class LeaseRules(RuleBasedStateMachine):
@@ -55,6 +55,11 @@ class LeaseRules(RuleBasedStateMachine):
         told = [job_id for part in leased for job_id in _ids(part)]
         expected = both.model.lease(queue, consumer, most, max_bytes, names, lease_ms, told)
         found = [self._told(item) for item in leased]
+        priorities = [job.options.priority for job in expected]
+        of_tenants = both.model.settings(queue).fair
+        reached["aged job before a higher one"] += (
+            priorities != sorted(priorities, reverse=True) and not of_tenants
+        )
         assert [one for part in found for one in part] == [
             (
                 (job.id, job.delivery, job.payload, job.lease_ms, job.attempts + 1, job.why),

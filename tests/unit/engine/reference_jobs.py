@@ -73,6 +73,7 @@ class ModelJob:
     reason: EndReason = EndReason.NONE
     unique_key: str = ""
     pushed_ms: int = 0
+    waits_from_ms: int = 0
     parents_left: list[int] = field(default_factory=list)
     parked: bool = False
     blocked_until_ms: int = 0

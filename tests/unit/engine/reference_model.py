@@ -21,6 +21,7 @@ from jobline_server.engine.values import (
     RevokeReason,
     SettleOutcome,
 )
+from tests.unit.engine.reference_ageing import as_told
 from tests.unit.engine.reference_jobs import (
     Consumer,
     ModelJob,
@@ -61,10 +62,7 @@ class ReferenceModel(Operators):
         queue, places = self.queues[name], most
         active = sum(job.queue == name for job in self.live(S.ACTIVE))
         most = queue.room(self.wall_ms, self.mono_ms, active, most)
-        in_order: Iterable[ModelJob] = self.leasable(name, holder, names)
-        if self.fairness.is_fair(name):
-            in_order = self.fairness.in_turn(in_order, told)
-        for job in in_order:
+        for job in self._in_order(name, self.leasable(name, holder, names), told):
             lane = self.lane_of(job)
             if len(taken) == most:
                 break
@@ -90,6 +88,13 @@ class ReferenceModel(Operators):
         for job in taken:
             self._start(job, holder, lease_ms)
         return taken
+
+    def _in_order(
+        self, name: str, jobs: Iterable[ModelJob], told: Sequence[int]
+    ) -> Iterable[ModelJob]:
+        if self.fairness.is_fair(name):
+            return self.fairness.in_turn(jobs, told)
+        return jobs if self.settings(name).ageing is None else as_told(jobs, told)
 
     def _is_serial(self, job: ModelJob) -> bool:
         if self.fairness.is_fair(job.queue):

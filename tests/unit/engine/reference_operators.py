@@ -78,7 +78,9 @@ class Operators(ReferenceState):
             stays = not moves and not was_in_lot
             # What leaves its lane is not READY for a moment.
             job.state = S.READY if stays else S.SCHEDULED
+            since_ms = job.waits_from_ms
             self.ready(job, again=stays)
+            job.waits_from_ms = since_ms
         return True
 
     def forget_unique_key(self, queue: str, key: str) -> int:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from jobline_server.engine.dependencies import END_OF_STATE, ParentEnd
 from jobline_server.engine.rules import DependencyPolicy
 from jobline_server.engine.values import EndReason, JobState, Now, QueueSettings, SettleOutcome
+from tests.unit.engine.reference_ageing import by_age
 from tests.unit.engine.reference_fair import ModelFairness
 from tests.unit.engine.reference_groups import GroupsOfModel, ModelGroups
 from tests.unit.engine.reference_jobs import (
@@ -83,11 +84,19 @@ class ReferenceState(GroupsOfModel):
         self, name: str, holder: Consumer, names: frozenset[str] | None
     ) -> Iterator[ModelJob]:
         """Yields the jobs that a consumer may have, in order."""
-        held_up: set[object] = set()
         ready = [job for job in self.live(S.READY) if job.queue == name]
         ready = [job for job in ready if self.groups.lets_run(job) and may_have(holder, job)]
         ready = [job for job in ready if self.sticky.may_have(holder, job)]
-        for job in sorted(ready, key=lambda job: (-job.options.priority, job.place)):
+        yield from by_age(self.settings(name), self.wall_ms, self._on_disk(ready, names))
+
+    def _on_disk(
+        self, jobs: Sequence[ModelJob], names: frozenset[str] | None
+    ) -> Iterator[ModelJob]:
+        """Yields jobs of these names, highest priority first, but those of a lane only up to the
+        first that is not on disk.
+        """
+        held_up: set[object] = set()
+        for job in sorted(jobs, key=lambda job: (-job.options.priority, job.place)):
             lane = self.lane_of(job)
             if (names is not None and job.options.name not in names) or lane in held_up:
                 continue
@@ -103,6 +112,7 @@ class ReferenceState(GroupsOfModel):
         self._tail += 1
         self._front -= 1
         if not again:
+            job.waits_from_ms = self.wall_ms
             to_front = job.options.rules.lifo or self.groups.is_dead_head(job)
             job.place = self._front if to_front else self._tail
         self.fairness.come(job)

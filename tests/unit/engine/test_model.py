@@ -208,6 +208,7 @@ RARE = {
     "SCHEDULED again: RELEASED",
     "SCHEDULED again: RETRY",
     "SCHEDULED again: STALLED",
+    "aged job before a higher one",
     "full log",
     "group held by a dead head",
     "group lets two run",

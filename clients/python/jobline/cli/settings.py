@@ -14,6 +14,7 @@ from enum import IntEnum
 from functools import partial
 from typing import Any
 
+from jobline._ageing import Ageing
 from jobline._dead_letters import DeadLetters
 from jobline._dependencies import DependencyPolicy
 from jobline._enums import AckLevel, named
@@ -71,6 +72,25 @@ def show_rate(rate: RateLimit) -> str:
     return f"{rate.rate}/{span}" + ("" if rate.burst is None else f"/{rate.burst}")
 
 
+def parse_ageing(text: str) -> Ageing:
+    """Returns the ageing of `10m`, `10m/5` with a step, or `10m/5/50` with a maximum. Raises
+    ValueError.
+    """
+    after, *rest = text.split("/")
+    if len(rest) > 2:
+        raise ValueError(f"{text!r} is not an ageing such as 10m/5/50")
+    step, most = [*map(_whole, rest), None, None][:2]
+    return Ageing(after=timedelta(seconds=parse_span(after)), step=step, max=most)
+
+
+def show_ageing(ageing: Ageing) -> str:
+    """Returns an ageing as it is typed."""
+    shown = show_span(seconds_of(ageing.after))
+    if ageing.max is not None:
+        return f"{shown}/{ageing.step or 1}/{ageing.max}"
+    return shown if ageing.step in {None, 1} else f"{shown}/{ageing.step}"
+
+
 def _spans(text: str) -> tuple[timedelta, ...]:
     return tuple(timedelta(seconds=parse_span(span)) for span in text.split(","))
 
@@ -103,6 +123,10 @@ SETTINGS: dict[str, tuple[Callable[[str], Any], str]] = {
     "disconnect_grace": (parse_span, "how long jobs wait for a worker whose stream broke"),
     "ttl": (parse_span, "how long new jobs may wait; 0: for ever"),
     "timeout": (parse_span, "how long one attempt may take in all; 0: as long as it takes"),
+    "ageing": (
+        parse_ageing,
+        "how waiting jobs rise in priority: 10m, or 10m/5/50 for 5 each time, 50 in all",
+    ),
     "expired_to_dead": (_boolean, "jobs whose ttl ends are dead letters"),
     "group.concurrency": (_whole, "how many jobs of a group may run at a time"),
     "group.max_waiting": (_whole, "how many jobs of a group may wait"),
@@ -252,6 +276,8 @@ def _shown(value: Any) -> str:
         return ""
     if isinstance(value, RateLimit):
         return show_rate(value)
+    if isinstance(value, Ageing):
+        return show_ageing(value)
     if isinstance(value, timedelta):
         return show_span(value.total_seconds())
     if isinstance(value, IntEnum):

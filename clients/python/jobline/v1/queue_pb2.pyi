@@ -56,6 +56,45 @@ class RateLimit(_message.Message):
 Global___RateLimit: _TypeAlias = RateLimit  # noqa: Y015
 
 @_typing.final
+class Ageing(_message.Message):
+    """How READY jobs rise in priority while they wait, so that a low one is served in the end."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AFTER_FIELD_NUMBER: _builtins.int
+    STEP_FIELD_NUMBER: _builtins.int
+    MAX_FIELD_NUMBER: _builtins.int
+    step: _builtins.int
+    """Optional. By how much its priority rises each time, 1 … 2^31 − 1. Unset: 1."""
+    max: _builtins.int
+    """Optional. By how much it rises in all, 1 … 2^31 − 1. Unset: no limit."""
+    @_builtins.property
+    def after(self) -> _duration_pb2.Duration:
+        """Required. How long a job waits for each rise, 10 ms … 400 days."""
+
+    def __init__(
+        self,
+        *,
+        after: _duration_pb2.Duration | None = ...,
+        step: _builtins.int | None = ...,
+        max: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_max", b"_max", "_step", b"_step", "after", b"after", "max", b"max", "step", b"step"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max", b"_max", "_step", b"_step", "after", b"after", "max", b"max", "step", b"step"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__max: _TypeAlias = _typing.Literal["max"]  # noqa: Y015
+    _WhichOneofArgType__max: _TypeAlias = _typing.Literal["_max", b"_max"]  # noqa: Y015
+    _WhichOneofReturnType__step: _TypeAlias = _typing.Literal["step"]  # noqa: Y015
+    _WhichOneofArgType__step: _TypeAlias = _typing.Literal["_step", b"_step"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max) -> _WhichOneofReturnType__max | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__step) -> _WhichOneofReturnType__step | None: ...
+
+Global___Ageing: _TypeAlias = Ageing  # noqa: Y015
+
+@_typing.final
 class DeadLetters(_message.Message):
     """What becomes of a queue's dead jobs."""
 
@@ -185,6 +224,7 @@ class QueueSettings(_message.Message):
     TTL_FIELD_NUMBER: _builtins.int
     EXPIRED_TO_DEAD_FIELD_NUMBER: _builtins.int
     TIMEOUT_FIELD_NUMBER: _builtins.int
+    AGEING_FIELD_NUMBER: _builtins.int
     RATE_FIELD_NUMBER: _builtins.int
     CONCURRENCY_FIELD_NUMBER: _builtins.int
     MAX_WAITING_BYTES_FIELD_NUMBER: _builtins.int
@@ -266,6 +306,13 @@ class QueueSettings(_message.Message):
         """
 
     @_builtins.property
+    def ageing(self) -> Global___Ageing:
+        """Optional. How jobs rise in priority while they are READY. Jobs of one priority keep their order: what counts
+        is how long the first of them has waited. In a `fair` queue it holds among the jobs of each tenant. A
+        change is for all jobs at once. Unset: their priority stays.
+        """
+
+    @_builtins.property
     def rate(self) -> Global___RateLimit:
         """Optional. How many jobs may start in a time, whoever takes them. A change keeps the tokens; after a start
         of the server the bucket is empty. Unset: no limit.
@@ -315,6 +362,7 @@ class QueueSettings(_message.Message):
         ttl: _duration_pb2.Duration | None = ...,
         expired_to_dead: _builtins.bool | None = ...,
         timeout: _duration_pb2.Duration | None = ...,
+        ageing: Global___Ageing | None = ...,
         rate: Global___RateLimit | None = ...,
         concurrency: _builtins.int | None = ...,
         max_waiting_bytes: _builtins.int | None = ...,
@@ -330,9 +378,9 @@ class QueueSettings(_message.Message):
         block_timeout: _duration_pb2.Duration | None = ...,
         fair: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_concurrency", b"_concurrency", "_expired_to_dead", b"_expired_to_dead", "_max_attempts", b"_max_attempts", "_max_stalls", b"_max_stalls", "_max_waiting", b"_max_waiting", "_max_waiting_bytes", b"_max_waiting_bytes", "backoff", b"backoff", "block_timeout", b"block_timeout", "concurrency", b"concurrency", "dead_letters", b"dead_letters", "disconnect_grace", b"disconnect_grace", "expired_to_dead", b"expired_to_dead", "group", b"group", "lease", b"lease", "max_attempts", b"max_attempts", "max_stalls", b"max_stalls", "max_waiting", b"max_waiting", "max_waiting_bytes", b"max_waiting_bytes", "rate", b"rate", "retention", b"retention", "timeout", b"timeout", "ttl", b"ttl", "unique_max_wait", b"unique_max_wait", "unique_ttl", b"unique_ttl"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_concurrency", b"_concurrency", "_expired_to_dead", b"_expired_to_dead", "_max_attempts", b"_max_attempts", "_max_stalls", b"_max_stalls", "_max_waiting", b"_max_waiting", "_max_waiting_bytes", b"_max_waiting_bytes", "ageing", b"ageing", "backoff", b"backoff", "block_timeout", b"block_timeout", "concurrency", b"concurrency", "dead_letters", b"dead_letters", "disconnect_grace", b"disconnect_grace", "expired_to_dead", b"expired_to_dead", "group", b"group", "lease", b"lease", "max_attempts", b"max_attempts", "max_stalls", b"max_stalls", "max_waiting", b"max_waiting", "max_waiting_bytes", b"max_waiting_bytes", "rate", b"rate", "retention", b"retention", "timeout", b"timeout", "ttl", b"ttl", "unique_max_wait", b"unique_max_wait", "unique_ttl", b"unique_ttl"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_concurrency", b"_concurrency", "_expired_to_dead", b"_expired_to_dead", "_max_attempts", b"_max_attempts", "_max_stalls", b"_max_stalls", "_max_waiting", b"_max_waiting", "_max_waiting_bytes", b"_max_waiting_bytes", "backoff", b"backoff", "block_timeout", b"block_timeout", "check_payloads", b"check_payloads", "concurrency", b"concurrency", "dead_letters", b"dead_letters", "delivery", b"delivery", "disconnect_grace", b"disconnect_grace", "expired_to_dead", b"expired_to_dead", "fair", b"fair", "group", b"group", "lease", b"lease", "max_attempts", b"max_attempts", "max_stalls", b"max_stalls", "max_waiting", b"max_waiting", "max_waiting_bytes", b"max_waiting_bytes", "min_ack_level", b"min_ack_level", "non_retryable_error_types", b"non_retryable_error_types", "on_dependency_failure", b"on_dependency_failure", "rate", b"rate", "retention", b"retention", "timeout", b"timeout", "ttl", b"ttl", "unique_max_wait", b"unique_max_wait", "unique_mode", b"unique_mode", "unique_ttl", b"unique_ttl"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_concurrency", b"_concurrency", "_expired_to_dead", b"_expired_to_dead", "_max_attempts", b"_max_attempts", "_max_stalls", b"_max_stalls", "_max_waiting", b"_max_waiting", "_max_waiting_bytes", b"_max_waiting_bytes", "ageing", b"ageing", "backoff", b"backoff", "block_timeout", b"block_timeout", "check_payloads", b"check_payloads", "concurrency", b"concurrency", "dead_letters", b"dead_letters", "delivery", b"delivery", "disconnect_grace", b"disconnect_grace", "expired_to_dead", b"expired_to_dead", "fair", b"fair", "group", b"group", "lease", b"lease", "max_attempts", b"max_attempts", "max_stalls", b"max_stalls", "max_waiting", b"max_waiting", "max_waiting_bytes", b"max_waiting_bytes", "min_ack_level", b"min_ack_level", "non_retryable_error_types", b"non_retryable_error_types", "on_dependency_failure", b"on_dependency_failure", "rate", b"rate", "retention", b"retention", "timeout", b"timeout", "ttl", b"ttl", "unique_max_wait", b"unique_max_wait", "unique_mode", b"unique_mode", "unique_ttl", b"unique_ttl"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__concurrency: _TypeAlias = _typing.Literal["concurrency"]  # noqa: Y015
     _WhichOneofArgType__concurrency: _TypeAlias = _typing.Literal["_concurrency", b"_concurrency"]  # noqa: Y015

@@ -152,6 +152,7 @@ class StoredLot(_message.Message):
     COUNT_FIELD_NUMBER: _builtins.int
     COLUMNS_FIELD_NUMBER: _builtins.int
     PAYLOADS_APART_FIELD_NUMBER: _builtins.int
+    WAITS_FROM_MS_FIELD_NUMBER: _builtins.int
     queue: _builtins.str
     """Output only. The queue."""
     first_id: _builtins.int
@@ -176,6 +177,8 @@ class StoredLot(_message.Message):
     """Output only. Payloads and columns are in an item of their own: `payload_block`, `first_index` and `columns`
     are unset here.
     """
+    waits_from_ms: _builtins.int
+    """Output only. Since when its jobs wait, in milliseconds since 1970; 0: since their push."""
     @_builtins.property
     def gone(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Output only. Indexes at or past the cursor that are no longer part of it."""
@@ -205,10 +208,11 @@ class StoredLot(_message.Message):
         count: _builtins.int = ...,
         columns: Global___StoredColumns | None = ...,
         payloads_apart: _builtins.bool = ...,
+        waits_from_ms: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["columns", b"columns"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["columns", b"columns", "count", b"count", "cursor", b"cursor", "first_id", b"first_id", "first_index", b"first_index", "gone", b"gone", "leases", b"leases", "options", b"options", "order", b"order", "payload_block", b"payload_block", "payloads_apart", b"payloads_apart", "pushed_ms", b"pushed_ms", "queue", b"queue", "run_at_ms", b"run_at_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["columns", b"columns", "count", b"count", "cursor", b"cursor", "first_id", b"first_id", "first_index", b"first_index", "gone", b"gone", "leases", b"leases", "options", b"options", "order", b"order", "payload_block", b"payload_block", "payloads_apart", b"payloads_apart", "pushed_ms", b"pushed_ms", "queue", b"queue", "run_at_ms", b"run_at_ms", "waits_from_ms", b"waits_from_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -289,6 +293,7 @@ class StoredJob(_message.Message):
     UNIQUE_KEY_FIELD_NUMBER: _builtins.int
     PARENTS_FIELD_NUMBER: _builtins.int
     TTL_FROM_MS_FIELD_NUMBER: _builtins.int
+    WAITS_FROM_MS_FIELD_NUMBER: _builtins.int
     ADMITTED_FIELD_NUMBER: _builtins.int
     UNIQUE_UNTIL_MS_FIELD_NUMBER: _builtins.int
     UNIQUE_FIRST_MS_FIELD_NUMBER: _builtins.int
@@ -359,6 +364,8 @@ class StoredJob(_message.Message):
     """Output only. Its unique key."""
     ttl_from_ms: _builtins.int
     """Output only. Since when its TTL counts, if that is not its push."""
+    waits_from_ms: _builtins.int
+    """Output only. Since when it waits, or waited while it is ACTIVE; 0: since its push."""
     admitted: _builtins.bool
     """Output only. Its group has let it in: it is, or may be, handed out, or waits for a retry."""
     unique_until_ms: _builtins.int
@@ -433,6 +440,7 @@ class StoredJob(_message.Message):
         unique_key: _builtins.str = ...,
         parents: _abc.Iterable[_builtins.int] | None = ...,
         ttl_from_ms: _builtins.int = ...,
+        waits_from_ms: _builtins.int = ...,
         admitted: _builtins.bool = ...,
         unique_until_ms: _builtins.int = ...,
         unique_first_ms: _builtins.int = ...,
@@ -446,7 +454,7 @@ class StoredJob(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "log", b"log"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["admitted", b"admitted", "attempts", b"attempts", "auto_retries", b"auto_retries", "blocked_until_ms", b"blocked_until_ms", "cancel_requested", b"cancel_requested", "checkpoint", b"checkpoint", "delivery", b"delivery", "ended_ms", b"ended_ms", "error", b"error", "error_of_last_attempt", b"error_of_last_attempt", "group", b"group", "history", b"history", "id", b"id", "job_key", b"job_key", "lease_ms", b"lease_ms", "lease_reason", b"lease_reason", "leased_ms", b"leased_ms", "log", b"log", "options", b"options", "order", b"order", "parents", b"parents", "parents_left", b"parents_left", "payload", b"payload", "phases", b"phases", "progress", b"progress", "progress_message", b"progress_message", "pushed_ms", b"pushed_ms", "queue", b"queue", "reason", b"reason", "releases", b"releases", "result", b"result", "retry_ms", b"retry_ms", "run_at_ms", b"run_at_ms", "session", b"session", "stalls", b"stalls", "state", b"state", "ttl_from_ms", b"ttl_from_ms", "unique_first_ms", b"unique_first_ms", "unique_flags", b"unique_flags", "unique_key", b"unique_key", "unique_until_ms", b"unique_until_ms", "worker", b"worker", "worker_version", b"worker_version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["admitted", b"admitted", "attempts", b"attempts", "auto_retries", b"auto_retries", "blocked_until_ms", b"blocked_until_ms", "cancel_requested", b"cancel_requested", "checkpoint", b"checkpoint", "delivery", b"delivery", "ended_ms", b"ended_ms", "error", b"error", "error_of_last_attempt", b"error_of_last_attempt", "group", b"group", "history", b"history", "id", b"id", "job_key", b"job_key", "lease_ms", b"lease_ms", "lease_reason", b"lease_reason", "leased_ms", b"leased_ms", "log", b"log", "options", b"options", "order", b"order", "parents", b"parents", "parents_left", b"parents_left", "payload", b"payload", "phases", b"phases", "progress", b"progress", "progress_message", b"progress_message", "pushed_ms", b"pushed_ms", "queue", b"queue", "reason", b"reason", "releases", b"releases", "result", b"result", "retry_ms", b"retry_ms", "run_at_ms", b"run_at_ms", "session", b"session", "stalls", b"stalls", "state", b"state", "ttl_from_ms", b"ttl_from_ms", "unique_first_ms", b"unique_first_ms", "unique_flags", b"unique_flags", "unique_key", b"unique_key", "unique_until_ms", b"unique_until_ms", "waits_from_ms", b"waits_from_ms", "worker", b"worker", "worker_version", b"worker_version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -580,6 +588,7 @@ class StoredBundle(_message.Message):
     ORDERS_FIELD_NUMBER: _builtins.int
     RUN_AT_MS_FIELD_NUMBER: _builtins.int
     JOB_KEYS_FIELD_NUMBER: _builtins.int
+    WAITS_FROM_MS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def id_steps(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Output only. Ids, in order: how far each is above the one before; the first is an id."""
@@ -620,6 +629,10 @@ class StoredBundle(_message.Message):
     def job_keys(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Output only. Idempotency key of each; empty: none has one."""
 
+    @_builtins.property
+    def waits_from_ms(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. Since when each waits; empty, or 0: since its push."""
+
     def __init__(
         self,
         *,
@@ -633,10 +646,11 @@ class StoredBundle(_message.Message):
         orders: _abc.Iterable[_builtins.int] | None = ...,
         run_at_ms: _abc.Iterable[_builtins.int] | None = ...,
         job_keys: _abc.Iterable[_builtins.str] | None = ...,
+        waits_from_ms: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["id_steps", b"id_steps", "job_keys", b"job_keys", "options", b"options", "options_indexes", b"options_indexes", "orders", b"orders", "payloads", b"payloads", "pushed_ms", b"pushed_ms", "queue_indexes", b"queue_indexes", "queues", b"queues", "run_at_ms", b"run_at_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["id_steps", b"id_steps", "job_keys", b"job_keys", "options", b"options", "options_indexes", b"options_indexes", "orders", b"orders", "payloads", b"payloads", "pushed_ms", b"pushed_ms", "queue_indexes", b"queue_indexes", "queues", b"queues", "run_at_ms", b"run_at_ms", "waits_from_ms", b"waits_from_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -96,7 +96,7 @@ def unblock(shard: ShardState, jobs: Sequence[Job], at_ms: int, offset: int) -> 
             shard.schedule(job.run_at_ms, job.id)
         else:
             job.run_at_ms = 0
-            job.ready_ms = at_ms
+            job.note_ready(at_ms)
             ready.append(job)
         times.append(job.run_at_ms)
         mark_job(shard, job)

@@ -190,7 +190,7 @@ def apply_job_failed(shard: ShardState, fact: JobFailed, offset: int) -> None:
     note_attempt(job, fact.at_ms, _ATTEMPT_FAILED, fact.error)
     if fact.timed_out:
         shard.revoke(job, job.id, RevokeReason.TIMEOUT)
-    job.ready_ms = fact.at_ms
+    job.note_ready(fact.at_ms)
     _return_job(shard, job, state, fact.run_at_ms, offset)
     job.attempts += 1
     job.lease_reason = _RETRY
@@ -232,7 +232,7 @@ def _return_jobs(
         note_attempt(job, fact.at_ms, outcome, None)
         if outcome is AttemptOutcome.STALLED:
             shard.revoke(job, job_id, RevokeReason.LEASE_LOST)
-        job.ready_ms = fact.at_ms
+        job.note_back(fact.at_ms)
         jobs.append(job)
         if run_at_ms:
             _return_job(shard, job, state, run_at_ms, offset)

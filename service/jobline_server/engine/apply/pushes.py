@@ -198,7 +198,7 @@ def apply_jobs_ready(shard: ShardState, fact: JobsReady, offset: int) -> None:
     for job_id in fact.ids:
         job = single(shard, job_id)
         job.state = live(job.state, move, job_id)
-        job.ready_ms = fact.at_ms
+        job.note_ready(fact.at_ms)
         queue.counts[_SCHEDULED] -= 1
         make_ready(shard, job, offset)
     if fact.promoted:
@@ -231,6 +231,7 @@ def apply_jobs_retried(shard: ShardState, fact: JobsRetried, offset: int) -> Non
         queue = shard.queues[record.queue]
         job = Job(record.id, queue, record.options, record.payload, record.pushed_ms)
         job.state = live(state, Move.RETRIED, record.id)
+        job.ready_ms = fact.at_ms
         job.delivery = record.delivery
         job.job_key = record.job_key
         job.ties = record.ties

@@ -107,7 +107,7 @@ def _reschedule(
         _schedule(shard, job, fact.run_at_ms)
     else:
         job.run_at_ms = 0
-        job.ready_ms = fact.at_ms
+        job.note_ready(fact.at_ms)
         job.queue.counts[_SCHEDULED] -= 1
         put_at_tail(shard, job.queue, [job], 0 if job.volatile else offset)
     shard.unschedule(1)

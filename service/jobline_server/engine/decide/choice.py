@@ -9,6 +9,7 @@ from operator import attrgetter
 from typing import cast
 
 from jobline_server.engine import limits
+from jobline_server.engine.decide.by_age import AgedAt, by_age
 from jobline_server.engine.items import Item
 from jobline_server.engine.job import Job
 from jobline_server.engine.lane import size_of
@@ -38,9 +39,11 @@ class Choice:
     of its window, where a job may take several. A consumer that `is_idle` takes one job beyond
     `bytes_room` and `slots_room`, but none of more than `payload_bytes_max` (None: no limit), or
     for workers newer than its `version` (None: any). `session_id` is its session, "" without.
+    `aged_at` (None: no) has jobs go by their age, too.
     """
 
     __slots__ = (
+        "aged_at",
         "bytes_room",
         "has_runs",
         "is_idle",
@@ -63,6 +66,7 @@ class Choice:
         version: str | None = None,
         session_id: str = "",
     ) -> None:
+        self.aged_at: AgedAt | None = None
         self.session_id = session_id
         self.jobs_room = jobs_room
         self.slots_room = jobs_room if slots_room is None else slots_room
@@ -85,10 +89,15 @@ class Choice:
 def in_order(
     lanes: OpenLanes, names: Names, committed: int, chosen: Choice, own: OwnLanes = NO_LANES
 ) -> Iterator[Iterator[Item]]:
-    """Yields the items that a consumer may have in their order, for one priority after the other;
-    `own` are lanes of its own beside the open ones. The lanes must not change meanwhile.
+    """Yields the items that a consumer may have in their order, for one priority after the other,
+    or all at once if they age; `own` are lanes of its own beside the open ones. The lanes must not
+    change meanwhile.
     """
-    bytes_max = chosen.payload_bytes_max
+    bytes_max, aged_at = chosen.payload_bytes_max, chosen.aged_at
+    if aged_at is not None:
+        ranks = lanes.some_fronts(names, chosen.size(), chosen.version, own, seed=aged_at.seed())
+        yield cast("Iterator[Item]", by_age(ranks, committed, bytes_max, aged_at))
+        return
     for fronts in lanes.fronts(names, chosen.size(), chosen.version, own):
         streams = [lane.durable(committed, bytes_max) for lane in fronts]
         items = streams[0] if len(streams) == 1 else merge(*streams, key=_order)

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from itertools import islice
 
 from jobline_server.engine import limits
+from jobline_server.engine.decide.by_age import AgedAt
 from jobline_server.engine.decide.choice import Choice, LotRun, fitting, in_order
 from jobline_server.engine.decide.choose_fairly import choose_fairly
 from jobline_server.engine.gate_timers import open_due_gates
@@ -23,7 +24,7 @@ def choose(
     queue: Queue, names: frozenset[str] | None, now: Now, committed: int, chosen: Choice
 ) -> None:
     """Adds the next jobs of `queue` for a consumer of `names` (None: all), the highest priority
-    first, then the oldest.
+    first, then the oldest; where jobs age, the highest aged priority.
 
     A job that is not on disk yet holds up its lane; one too large for the consumer holds up only
     the lane of its size. Lanes with a closed gate are skipped; gates that are due and that the
@@ -31,6 +32,8 @@ def choose(
     """
     if queue.gates.closed:
         open_due_gates(queue, now.mono_ms, limits.SLICE_ITEMS)
+    if queue.settings.ageing is not None:
+        chosen.aged_at = AgedAt(queue.settings.ageing, now.wall_ms)
     if queue.fair is not None:
         choose_fairly(queue.fair, names, committed, chosen)
         return

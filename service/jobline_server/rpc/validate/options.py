@@ -20,6 +20,7 @@ from jobline_server.engine.unique_rule import UniqueMode
 from jobline_server.engine.values import AckLevel, BackoffKind
 from jobline_server.rpc import limits as rpc_limits
 from jobline_server.rpc.validate import dead_letters, fields
+from jobline_server.rpc.validate.ageing import ageing
 from jobline_server.rpc.validate.limits import concurrency, limiters, rate_limit
 from jobline_server.rpc.validate.mistyped import check_own_fields
 
@@ -277,6 +278,7 @@ SETTING_CHECKS: dict[str, Check] = {
     "ttl": _ttl,
     "expired_to_dead": _anything,
     "fair": _anything,
+    "ageing": ageing,
     "timeout": _timeout,
     "group": _group,
     **UNIQUE_CHECKS,

@@ -16,6 +16,7 @@ from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import EndReason, JobState
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.obstacles import Obstacle, ObstacleKind
+from jobline_server.runtime.queries.explain_ageing import aged_ahead, aged_at, risen
 from jobline_server.runtime.queries.explain_blocked import blocked_by
 from jobline_server.runtime.queries.explain_groups import group_obstacles, reserved_for
 from jobline_server.runtime.queries.explain_limits import limiters_of, limits_of
@@ -113,11 +114,17 @@ class JobExplainer:
             held = group_obstacles(owner)
         if held:
             return held
-        ahead, is_all = jobs_ahead(queue, owner, job_id, rivals)
+        aged = aged_at(queue, self._core.wall_ms())
+        if aged is None:
+            ahead, is_all = jobs_ahead(queue, owner, job_id, rivals)
+        else:
+            ahead, is_all = aged_ahead(lanes_of(queue, owner), owner, rivals, aged)
+            ahead += _members_before(owner, job_id)
         if not ahead:
             return []
         go = "job goes" if ahead == 1 else "jobs go"
-        message = f"{'' if is_all else 'at least '}{ahead:,} {go} before it"
+        at_least = "" if is_all else "at least "
+        message = f"{at_least}{ahead:,} {go} before it{risen(owner, aged)}"
         return [Obstacle(ObstacleKind.JOBS_AHEAD, message, count=ahead)]
 
     def _rivals(self, queue: Queue, name: str) -> frozenset[str] | None:

@@ -110,6 +110,7 @@ def encode_bundle(jobs: Sequence[Job]) -> bytes:
     message.orders.extend(orders[:1] if follow else orders)
     message.run_at_ms.extend(_unless_empty([job.run_at_ms for job in jobs]))
     message.job_keys.extend(_unless_empty([job.job_key for job in jobs]))
+    message.waits_from_ms.extend(_unless_empty([job.ready_ms for job in jobs]))
     return message.SerializeToString()
 
 
@@ -152,6 +153,8 @@ def decode_bundle(first_id: int, blob: bytes, queue_of: QueueOf) -> tuple[Bundle
             job.run_at_ms = run_at_ms
     for job, key in zip(jobs, message.job_keys, strict=bool(message.job_keys)):
         job.job_key = key
+    for job, since_ms in zip(jobs, message.waits_from_ms, strict=bool(message.waits_from_ms)):
+        job.ready_ms = since_ms
     return bundle, jobs
 
 

@@ -71,6 +71,8 @@ def encode_job(job: Job) -> bytes:
     # One that a failed dependency ended may be retried without ever being handed out.
     if job.delivery or job.details.auto_retries:
         fill_hand_outs(message, job)
+    if job.ready_ms and job.state in (_READY, _ACTIVE):
+        message.waits_from_ms = job.waits_from_ms()
     if job.details.ttl_from_ms:
         message.ttl_from_ms = job.details.ttl_from_ms
     if job.holder is not None:
@@ -96,6 +98,7 @@ def decode_job(blob: bytes, queue_of: QueueOf, holder_of: HolderOf) -> Job:
     job.state = _STATES[message.state]
     job.order = message.order
     job.run_at_ms = message.run_at_ms
+    job.ready_ms = message.waits_from_ms
     job.job_key = message.job_key
     job.ties = ties_of(message)
     job.lease_reason = _LEASE_REASONS[message.lease_reason]

@@ -59,6 +59,7 @@ def encode_lot(lot: Lot, *, apart: bool = False) -> bytes:
     message.pushed_ms = lot.pushed_ms
     message.run_at_ms = lot.run_at_ms
     message.order = lot.order
+    message.waits_from_ms = lot.ready_ms
     if lot.holes:
         message.gone.extend(sorted(lot.holes))
     for lease in lot.leases:
@@ -100,6 +101,7 @@ def lot_of(
         run_at_ms=message.run_at_ms,
     )
     lot.order = message.order
+    lot.ready_ms = message.waits_from_ms
     lot.cursor = message.cursor
     for index in message.gone:
         lot.remove(index)
