@@ -216,6 +216,7 @@ class ReferenceModel(Operators):
             self._stall(job, holder)
             # Each dead job is a fact of its own, before those that are cancelled.
             self.hand_over(of_cancelled=False)
+        self.place_freed(freed)
         self.hand_over()
         self.fairness.rest()
         self.expire()

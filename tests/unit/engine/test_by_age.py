@@ -26,11 +26,11 @@ def world() -> World:
     return aging(Ageing(1_000))
 
 
-def aging(ageing: Ageing, **rest: object) -> World:
+def aging(ageing: Ageing, *, fair: bool = False) -> World:
     """A world whose queue has jobs that age."""
     world = World()
     done = world.row()
-    world.settings(ageing=ageing, **rest)
+    world.settings(ageing=ageing, fair=fair)
     decide_cancel(world.shard, world.now, [done])
     world.commit()
     return world
@@ -181,6 +181,10 @@ def test_of_many_priorities_some_are_compared_at_a_time(monkeypatch: pytest.Monk
     named = list(lanes.some_fronts(frozenset({"1"}), None, seed=3))
     assert [priority for priority, _ in named][:5] == [97, 94, 91, 88, 85]
     assert all(priority % 3 == 1 for priority, _ in named)
+    for name in "abc":
+        world.row(priority=99, name=name)
+    named = list(lanes.some_fronts(frozenset({"1"}), None, seed=3))
+    assert named[0][0] == 97
     assert AgedAt(Ageing(1), 5).seed() != AgedAt(Ageing(1), 6).seed()
 
 
