@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
-from jobline_server.engine.commands import LeasedJob
+from jobline_server.engine.ageing import Ageing
+from jobline_server.engine.commands import LeasedJob, Push
 from jobline_server.engine.decide.lease import decide_lease
-from tests.pushed_payloads import options_of
-from tests.unit.engine.histories import QUEUE
+from jobline_server.engine.decide.queues import decide_update_queue
+from tests.pushed_payloads import options_of, payloads_of
+from tests.unit.engine.histories import OPTIONS, QUEUE
 from tests.unit.engine.limiter_rules import open_limiters
 from tests.unit.engine.side_by_side import SideBySide, reached
+
+AGEINGS = [Ageing(2_000), Ageing(1_000, 2, 1), Ageing(1_000)]
 
 
 class LeaseRules(RuleBasedStateMachine):
@@ -96,6 +102,19 @@ class LeaseRules(RuleBasedStateMachine):
         """What most steps need: jobs that somebody has."""
         for queue in ("a", "b"):
             self._lease(queue, worker, 20, 1_000, None, 0, 0)
+
+    @rule(queue=QUEUE, ageing=st.sampled_from(AGEINGS), most=st.sampled_from([1, 3, 20]))
+    def lease_by_age(self, queue, ageing, most):
+        """What has waited goes before what is new and of a higher priority."""
+        both = self.both
+        both.begin()
+        wanted = replace(both.model.settings(queue), ageing=ageing)
+        decide_update_queue(both.shard, both.now, queue, wanted, None)
+        both.model.set_settings(queue, wanted)
+        both.push(Push(queue, OPTIONS[0], payloads=payloads_of([b"x"] * 2)))
+        both.wait(2_000)
+        both.push(Push(queue, OPTIONS[1], payloads=payloads_of([b"x"] * 2)))
+        self._lease(queue, "w1", most, 1_000, None, 0, 0)
 
     def _told(self, item):
         if isinstance(item, LeasedJob):
