@@ -24,7 +24,7 @@ from jobline_server.background.periodic import Background
 from jobline_server.background.retention import RetentionTask
 from jobline_server.background.unhandled import UnhandledNames
 from jobline_server.config import Settings
-from jobline_server.room_settings import call_limits, default_level, runtime_settings
+from jobline_server.room_settings import call_limits, client_rates, default_level, runtime_settings
 from jobline_server.rpc.admission import Admission
 from jobline_server.rpc.guard import Guard
 from jobline_server.rpc.services import Services, make_services
@@ -196,6 +196,7 @@ class Server:
             default_level=default_level(self.settings),
             version=VERSION,
             transport=self.transport,
+            client_rates=client_rates(self.settings, perf_counter),
         )
         self._serving = await serve(
             self.transport,

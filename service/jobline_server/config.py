@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import ByteSize, Field, ValidationError, field_validator, model_validator
 from pydantic_settings import (
@@ -33,6 +33,7 @@ KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 # logs of both files, the rest for commits of pushes under way when the disk was full.
 BALLAST_BYTES_MIN = 8 * MIB
 BALLAST_PAYLOADS = 2
+Jobs = Annotated[int, Field(ge=0, le=1_000_000)]
 
 
 class ConfigurationError(Exception):
@@ -164,6 +165,13 @@ class Settings(BaseSettings):
         default=1_000, ge=1, le=100_000, description="Open Watch calls, 1 … 100,000."
     )
 
+    client_rate: Jobs = Field(
+        default=0, description="Jobs that a host may push per second, 0 … 1,000,000. 0: any."
+    )
+    client_burst: Jobs = Field(
+        default=0, description="Jobs that it may push at once, 0 … 1,000,000. 0: those of 1 s."
+    )
+
     checkpoint_journal_bytes: ByteSize = Field(
         default=ByteSize(256 * MIB),
         ge=64 * KIB,
@@ -210,9 +218,8 @@ class Settings(BaseSettings):
     @field_validator("data", mode="before")
     @classmethod
     def _directory(cls, value: object) -> object:
-        # An empty path would be the current directory.
         if isinstance(value, str) and not value.strip():
-            raise ValueError("must name a directory")
+            raise ValueError("must name a directory")  # "" would be the current one
         return value
 
     @field_validator("unix_socket", mode="before")
@@ -245,10 +252,8 @@ class Settings(BaseSettings):
     @property
     def listen_addresses(self) -> list[str]:
         """Returns the addresses at which gRPC is served."""
-        addresses = [self.listen] if self.listen else []
-        if self.unix_socket is not None:
-            addresses.append(f"unix:{self.unix_socket}")
-        return addresses
+        socket = "" if self.unix_socket is None else f"unix:{self.unix_socket}"
+        return [address for address in (self.listen, socket) if address]
 
 
 def load_settings(flags: Mapping[str, Any] | None = None, file: Path | None = None) -> Settings:
@@ -288,8 +293,7 @@ def _with_file(file: Path | None) -> type[Settings]:
 
 def refuse_unknown_variables(environment: Mapping[str, str]) -> None:
     """Refuses unknown variables with our prefix, which may be misspelt settings."""
-    known = {f"{PREFIX}{name}".upper() for name in Settings.model_fields}
-    known.add(FILE_VARIABLE)
+    known = {FILE_VARIABLE, *(f"{PREFIX}{name}".upper() for name in Settings.model_fields)}
     for name, value in environment.items():
         if name.startswith(PREFIX) and name not in known and not is_of_others(name, value):
             meant = nearest(name, known, prefix=PREFIX)

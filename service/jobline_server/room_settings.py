@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from jobline_server.config import Settings
 from jobline_server.engine.values import AckLevel
 from jobline_server.rpc.admission import CallLimits
+from jobline_server.rpc.client_rates import ClientRates
+from jobline_server.rpc.limits import CLIENTS_MAX
 from jobline_server.runtime.runtime import RuntimeSettings
 
 
@@ -17,6 +21,14 @@ def call_limits(settings: Settings) -> CallLimits:
         waiters=settings.max_waiters,
         watchers=settings.max_watchers,
     )
+
+
+def client_rates(settings: Settings, clock: Callable[[], float]) -> ClientRates | None:
+    """Returns the rates at which clients may push; None: any."""
+    rate, burst = settings.client_rate, settings.client_burst
+    if not rate:
+        return None
+    return ClientRates(rate, burst or rate, clock, clients_max=CLIENTS_MAX)
 
 
 def runtime_settings(settings: Settings) -> RuntimeSettings:

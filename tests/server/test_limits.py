@@ -57,6 +57,28 @@ async def test_a_full_server_refuses_whole_batches(
         await stub.Push(job_service_pb2.PushRequest(queue="q", payloads=[payload] * 3))
 
 
+async def test_clients_push_no_faster_than_they_may(transport: str) -> None:
+    """Nothing of a batch over the rate is stored; a large one waits for all that may be in store,
+    and consumers go on.
+    """
+    async with (
+        running_server(transport=transport, client_rate=1, client_burst=5) as server,
+        connect(server.address) as channel,
+        connect(server.address) as other,
+    ):
+        stub = JobServiceStub(channel)
+        await stub.Push(job_service_pb2.PushRequest(queue="q", payloads=[b"x"] * 5))
+
+        refusal = await refused(stub, payloads=[b"x"] * 3)
+
+        assert (refusal.code, refusal.reason) == ("RESOURCE_EXHAUSTED", "CLIENT_RATE")
+        assert {"QuotaFailure", "RetryInfo"} <= set(refusal.details)
+        assert (await refused(JobServiceStub(other), payloads=[b"x"] * 2)).reason == "CLIENT_RATE"
+        assert await ready(channel) == 5
+        pull = make(job_service_pb2.PullRequest, queues=[{"queue": "q"}], max_jobs=5)
+        assert len((await stub.Pull(pull)).jobs) == 5
+
+
 async def test_a_full_queue_refuses_whole_batches(channel: aio.Channel) -> None:
     """By the queue's own setting; other queues go on."""
     stub = JobServiceStub(channel)

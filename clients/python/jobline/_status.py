@@ -95,6 +95,7 @@ _BY_REASON: dict[str, type[JoblineError]] = {
     "PRODUCERS_FULL": errors.KeysFull,
     "DEPENDENCIES_FULL": errors.ServerFull,
     "DISK_FULL": errors.DiskFull,
+    "CLIENT_RATE": errors.ClientRateExceeded,
     "TOO_LARGE": errors.TooLarge,
     "TOO_MANY_CALLS": errors.TooManyCalls,
     "OFFSET_GONE": errors.OffsetGone,

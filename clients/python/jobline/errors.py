@@ -25,6 +25,7 @@ __all__ = [
     "AlreadyExists",
     "BufferFull",
     "ClientClosed",
+    "ClientRateExceeded",
     "CodecError",
     "DataLoss",
     "DeadlineExceeded",
@@ -155,6 +156,10 @@ class ResourceExhausted(_Refused):
 
 class QueueFull(ResourceExhausted):
     """The queue has reached its limit of waiting jobs."""
+
+
+class ClientRateExceeded(ResourceExhausted):
+    """This client pushes more jobs in a time than the server lets one push."""
 
 
 class GroupFull(ResourceExhausted):

@@ -65,6 +65,7 @@ class RefusalKind(Enum):
     PAYLOAD_MISFIT = "PAYLOAD_MISFIT"
     LIMITER_NOT_FOUND = "LIMITER_NOT_FOUND"
     LIMITERS_FULL = "LIMITERS_FULL"
+    CLIENT_RATE = "CLIENT_RATE"
 
 
 class Refused(Exception):

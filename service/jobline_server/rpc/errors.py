@@ -55,6 +55,7 @@ CODES: dict[RefusalKind, grpc.StatusCode] = {
     RefusalKind.PAYLOAD_MISFIT: grpc.StatusCode.INVALID_ARGUMENT,
     RefusalKind.LIMITER_NOT_FOUND: grpc.StatusCode.NOT_FOUND,
     RefusalKind.LIMITERS_FULL: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    RefusalKind.CLIENT_RATE: grpc.StatusCode.RESOURCE_EXHAUSTED,
 }
 
 # Refusals because a quota is used up: their details name the quota.
@@ -71,6 +72,7 @@ QUOTAS = frozenset(
         RefusalKind.DEPENDENCIES_FULL,
         RefusalKind.DISK_FULL,
         RefusalKind.TOO_MANY_CALLS,
+        RefusalKind.CLIENT_RATE,
     }
 )
 

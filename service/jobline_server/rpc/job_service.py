@@ -11,6 +11,7 @@ from functools import partial
 from jobline.v1 import job_service_pb2
 from jobline_server.engine import limits
 from jobline_server.rpc.admission import Admission
+from jobline_server.rpc.client_rates import ClientRates
 from jobline_server.rpc.convert import events, settles
 from jobline_server.rpc.convert.event_writer import EventWriter
 from jobline_server.rpc.convert.jobs import partial_response, wait_response
@@ -32,17 +33,27 @@ from jobline_server.runtime.watch.partials import Piece
 class JobService:
     """Serves producers and workers through the runtime."""
 
-    def __init__(self, runtime: Runtime, reader: PushReader, admission: Admission) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        reader: PushReader,
+        admission: Admission,
+        client_rates: ClientRates | None = None,
+    ) -> None:
         self._runtime = runtime
+        self._client_rates = client_rates
         self._reader = reader
         self._admission = admission
         self._events = EventWriter()
 
     async def Push(
-        self, request: job_service_pb2.PushRequest, _context: Context
+        self, request: job_service_pb2.PushRequest, context: Context
     ) -> job_service_pb2.PushResponse:
         """Stores jobs; replies when the ack level is reached."""
         command = self._reader.command(request)
+        if self._client_rates is not None:
+            jobs = len(command.rows) + len(command.payloads)
+            self._client_rates.take(context.peer(), jobs)
         return push_response(request, await self._runtime.pushes.push(command))
 
     async def Pull(self, request: job_service_pb2.PullRequest, _context: Context) -> bytes:

@@ -55,6 +55,10 @@ PAGE_SIZE_MAX = 1_000
 PAGE_SIZE_DEFAULT = 100
 WINDOW_BYTES_MAX = 1 << 40
 
+# Clients whose push rates are known, if these are limited: about 150 bytes each. Those that pushed
+# last stay.
+CLIENTS_MAX = 100_000
+
 # Settings.
 MAX_WAITING_MAX = 1_000_000_000
 MAX_WAITING_BYTES_MAX = 1 << 50

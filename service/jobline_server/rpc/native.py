@@ -41,15 +41,20 @@ PASSING_ON_SECONDS = 0.1
 class NativeCall:
     """A unary call that is not answered yet; its handler gets it in place of gRPC's context."""
 
-    __slots__ = ("has_begun", "is_cancelled", "path", "status", "task")
+    __slots__ = ("_peer", "has_begun", "is_cancelled", "path", "status", "task")
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, peer: str) -> None:
         self.path = path
+        self._peer = peer
         self.task: asyncio.Task[None] | None = None
         self.has_begun = False
         # Its caller is gone, or its deadline has passed.
         self.is_cancelled = False
         self.status: tuple[int, str, list[tuple[str, str | bytes]]] | None = None
+
+    def peer(self) -> str:
+        """Returns who calls, as `ServicerContext.peer` does."""
+        return self._peer
 
     async def abort(
         self,
@@ -109,7 +114,7 @@ class NativePort:
 
     def _take(self, events: Sequence[tuple[Any, ...]]) -> None:
         calls, answers, create_task = self._calls, self._answers, self._loop.create_task
-        for kind, number, method, raw, _ in events:
+        for kind, number, method, raw, peer in events:
             if kind == EVENT_CANCEL:
                 call = calls.get(number)
                 if call is not None and call.task is not None:
@@ -125,7 +130,7 @@ class NativePort:
                 self._fail(number, grpc.StatusCode.RESOURCE_EXHAUSTED, message)
             else:
                 path, answer = answers[method]
-                calls[number] = call = NativeCall(path)
+                calls[number] = call = NativeCall(path, peer)
                 call.task = create_task(self._serve(number, call, answer, raw))
 
     async def _serve(self, number: int, call: NativeCall, answer: UnaryAnswer, raw: bytes) -> None:

@@ -18,6 +18,7 @@ from jobline.v1 import (
 )
 from jobline_server.engine.values import AckLevel
 from jobline_server.rpc.admin_service import AdminService
+from jobline_server.rpc.client_rates import ClientRates
 from jobline_server.rpc.convert.options import OptionsTable
 from jobline_server.rpc.convert.push import PushReader
 from jobline_server.rpc.dead_letter_service import DeadLetterService
@@ -47,6 +48,7 @@ def make_services(
     version: str,
     transport: str,
     default_level: AckLevel | None = None,
+    client_rates: ClientRates | None = None,
 ) -> Services:
     """Returns all services over one runtime."""
     reader = PushReader(
@@ -57,7 +59,7 @@ def make_services(
     )
     jobs = JobAdminService(runtime, payload_bytes_max=payload_bytes_max)
     served: list[tuple[ServiceDescriptor, object]] = [
-        (_service(job_service_pb2), JobService(runtime, reader, guard.admission)),
+        (_service(job_service_pb2), JobService(runtime, reader, guard.admission, client_rates)),
         (_service(job_admin_service_pb2), jobs),
         (_service(queue_service_pb2), QueueService(runtime)),
         (_service(limiter_service_pb2), LimiterService(runtime)),

@@ -88,6 +88,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """UNAVAILABLE: the shard of the queue or job is not served here, or no longer; the other shards are. The
     same call later or elsewhere works.
     """
+    ERROR_REASON_CLIENT_RATE: _ErrorReason.ValueType  # 44
+    """RESOURCE_EXHAUSTED: this client pushes more jobs in a time than the server lets one push."""
     ERROR_REASON_PAYLOAD_MISFIT: _ErrorReason.ValueType  # 68
     """INVALID_ARGUMENT: the payload does not fit the schema that the handlers of its name announce, and the
     queue checks that.
@@ -178,6 +180,8 @@ ERROR_REASON_SHARD_UNAVAILABLE: ErrorReason.ValueType  # 43
 """UNAVAILABLE: the shard of the queue or job is not served here, or no longer; the other shards are. The
 same call later or elsewhere works.
 """
+ERROR_REASON_CLIENT_RATE: ErrorReason.ValueType  # 44
+"""RESOURCE_EXHAUSTED: this client pushes more jobs in a time than the server lets one push."""
 ERROR_REASON_PAYLOAD_MISFIT: ErrorReason.ValueType  # 68
 """INVALID_ARGUMENT: the payload does not fit the schema that the handlers of its name announce, and the
 queue checks that.
