@@ -9,6 +9,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from jobline.v1 import dead_letter_service_pb2, job_admin_service_pb2, job_pb2, job_service_pb2
 from jobline_server.engine.endings import Ended
 from jobline_server.engine.ties import NO_TIES
+from jobline_server.engine.values import KEPT_STATES
 from jobline_server.rpc.convert.phases import fill_phases
 from jobline_server.rpc.convert.ties import fill_ties
 from jobline_server.runtime.obstacles import Obstacle
@@ -33,7 +34,9 @@ def fill_job(message: job_pb2.Job, view: JobView, *, with_payload: bool) -> None
     message.options.CopyFrom(shared_message(view.options))
     if view.ties is not NO_TIES:
         fill_ties(message.options, view.ties)
-        fill_moment(message.unique_until, view.ties.claim.until_ms)
+        claim = view.ties.claim
+        if claim.throttles or view.state not in KEPT_STATES:
+            fill_moment(message.unique_until, claim.until_ms)
     message.payload_bytes = view.payload_bytes or len(view.payload)
     message.job_key = view.job_key
     message.depends_on_left = view.depends_on_left
