@@ -65,6 +65,11 @@ class KeyTable(WindowTable[KeyRecord]):
         is_known = record is not None and record.expires_ms > aged_ms and record.count
         return record if is_known else None
 
+    def was_forgotten(self, key_hash: bytes, first_id: int) -> bool:
+        """Returns whether a key that named this job was forgotten by hand and is still free."""
+        record = self.records.parts[key_hash[0]].get(key_hash)
+        return record is not None and not record.count and record.first_id == first_id
+
     def add(
         self, key_hash: bytes, record: KeyRecord, *, saved: bool = False, volatile: bool = False
     ) -> int:

@@ -36,6 +36,9 @@ class Keys(Protocol):
     def find(self, key_hash: bytes, aged_ms: int) -> KeyRecord | None:
         """Returns the record of a key; None if it is unknown or expired."""
 
+    def was_forgotten(self, key_hash: bytes, first_id: int) -> bool:
+        """Returns whether a key that named this job was forgotten by hand and is still free."""
+
 
 class Throttles(Protocol):
     """Throttled unique keys, by hash."""

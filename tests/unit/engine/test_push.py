@@ -7,6 +7,7 @@ import pytest
 from jobline_server.engine import limits
 from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.engine.decide.queues import decide_delete_queue
+from jobline_server.engine.decide.update import decide_forget_key
 from jobline_server.engine.load import Load
 from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, JobOptions, PushOutcome
 from tests.pushed_rows import NewJob
@@ -61,6 +62,27 @@ def test_repeated_request_refuses_what_was_known_when_the_key_has_gone(world):
     again = world.push(**call)
     assert (again.first_id, again.count) == (first.first_id, 1)
     assert again.exceptions == [(0, REFUSED, 0)]
+
+
+@pytest.mark.parametrize("pushed_again", [False, True])
+def test_repeated_request_stands_for_jobs_whose_keys_were_forgotten(world, pushed_again):
+    """They were stored, whoever has their keys now."""
+    call = {"jobs": [keyed("a"), keyed("b")], "payloads": [b"1"], "request_id": b"r"}
+    first = world.push(**call)
+    decide_forget_key(world.shard, world.now, "q", "a")
+    if pushed_again:
+        world.push(jobs=[keyed("a")])
+    again = world.push(**call)
+    assert (again.first_id, again.count, again.exceptions) == (first.first_id, 3, [])
+
+
+def test_repeated_request_knows_a_forgotten_key_beside_those_of_others(world):
+    known = world.push(jobs=[keyed("a")]).first_id
+    call = {"jobs": [keyed("a"), keyed("b"), keyed("c")], "request_id": b"r"}
+    first = world.push(**call)
+    decide_forget_key(world.shard, world.now, "q", "b")
+    assert world.push(**call) == first
+    assert first.exceptions == [(0, DUPLICATE, known)]
 
 
 def test_queue_comes_into_being_with_its_first_job(world):

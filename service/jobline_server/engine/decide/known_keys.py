@@ -45,6 +45,10 @@ def repeated(
             field=field,
         )
     exceptions: PushDeviations = []
+    count = record.count if isinstance(record, KeyRecord) else record.jobs
+    if count == len(command.rows) + len(command.payloads):
+        # All were stored, whatever has become of their keys since.
+        return Pushed(record.first_id, count, level, exceptions)
     created = record.first_id
     stored = record.stored_rows
     for index, (key, payload) in enumerate(_keys_and_payloads(command)):
@@ -56,7 +60,8 @@ def repeated(
             continue
         known = _known_key(shard, now, command.queue, key) if key else None
         if known is None:
-            if key:
+            key_hash = hash_of(JOB_KEY, command.queue, key.encode())
+            if key and not shard.keys.was_forgotten(key_hash, created):
                 # The call created no job for this key: it was another job's, and has expired since.
                 exceptions.append((index, PushOutcome.REFUSED, 0))
             else:
@@ -65,7 +70,6 @@ def repeated(
             created += 1
         else:
             exceptions.append((index, *_outcome_of(known, payload, level)))
-    count = record.count if isinstance(record, KeyRecord) else record.jobs
     return Pushed(record.first_id, count, level, exceptions)
 
 
