@@ -19,6 +19,11 @@ from jobline_server.runtime.waiting import is_set_within
 
 # The timers are looked at this often, even if nothing is due.
 TIMER_CHECK_MS = 250
+# Facts of a shard that may wait for the next commit before its timers add more. On a slow disk, a
+# chain of jobs that fail one after the other would become one commit of hundreds of thousands.
+WAITING_FACTS_MAX = 2_000
+# How soon the timers look again whether they were written.
+BEHIND_MS = 10
 
 
 class TimerLoop:
@@ -27,6 +32,7 @@ class TimerLoop:
     def __init__(self, core: Core) -> None:
         self._core = core
         self._more = False
+        self._behind = False
 
     async def step(self) -> bool:
         """Waits until something is due, and runs a slice of it. The loop is free between two
@@ -34,6 +40,8 @@ class TimerLoop:
         """
         core = self._core
         wait_ms = 0 if self._more else self._until_next()
+        if self._behind:
+            wait_ms = max(wait_ms, BEHIND_MS)
         now = core.clock.now()
         core.next_tick = Now(now.wall_ms + wait_ms, now.mono_ms + wait_ms)
         core.timers.clear()
@@ -55,7 +63,7 @@ class TimerLoop:
         core = self._core
         now = core.clock.now()
         failures: list[Exception] = []
-        self._more = False
+        self._more = self._behind = False
         for slot in core.slots:
             shard = slot.shard
             if slot.is_closed:
@@ -66,7 +74,10 @@ class TimerLoop:
             try:
                 for queue in open_gates(shard, now):
                     slot.woken[queue] = None
-                self._more |= tick(shard, now)
+                if len(shard.entries) > WAITING_FACTS_MAX:
+                    self._behind = True
+                else:
+                    self._more |= tick(shard, now)
             except Exception as error:  # noqa: BLE001  # raised when all shards had their turn
                 failures.append(error)
             core.after_decision(slot)

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
+from jobline_server.engine import limits
 from jobline_server.engine.apply.bookkeeping import close_gate
-from jobline_server.engine.commands import Leased, Pull
+from jobline_server.engine.commands import Leased, Pull, Push
+from jobline_server.engine.decide.admin import decide_cancel
+from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel
+from jobline_server.runtime import timer_loop
 from jobline_server.runtime.clock import ManualClock
 from jobline_server.runtime.runtime import Runtime
+from tests.pushed_rows import NewJob, rows_of
 from tests.unit.runtime.calls.test_pulls import pushed
 from tests.unit.runtime.commits.test_commits import a_moment
 
@@ -47,3 +54,28 @@ async def test_waiting_pull_is_served_when_a_gate_opens(runtime: Runtime) -> Non
     await a_moment()
     assert pull.done()
     assert (await pull).count() == 1
+
+
+async def test_timers_wait_for_the_disk(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A chain of jobs that fail one after the other would be one commit, however long it is."""
+    monkeypatch.setattr(timer_loop, "WAITING_FACTS_MAX", 20)
+    monkeypatch.setattr(limits, "SLICE_DEPENDENTS", 10)
+    monkeypatch.setattr(limits, "DEPENDENTS_AT_ONCE", 0)
+    links = [NewJob(b"x", DEFAULT_OPTIONS, parent_indexes=(n,)) for n in range(60)]
+    rows = rows_of([NewJob(b"x", DEFAULT_OPTIONS), *links])
+    chain = Push("mail", DEFAULT_OPTIONS, rows=rows, level=AckLevel.BUFFERED)
+    first_id = (await runtime.pushes.push(chain)).first_id
+    core = runtime.core
+    await core.commits.commit_once()
+    shard = core.slots[0].shard
+    decide_cancel(shard, core.now(), [first_id])
+
+    commits = most = 0
+    while len(shard.jobs):
+        for _ in range(50):
+            runtime.timer_loop.run_due()
+        most = max(most, len(shard.entries))
+        await core.commits.commit_once()
+        commits += 1
+    assert not shard.dependencies.has_any
+    assert (most < 40, commits > 3) == (True, True)
