@@ -19,6 +19,8 @@ from grpc import aio
 from jobline_server.rpc import services  # noqa: F401
 
 PACKAGE = "jobline.v1"
+# The error of grpc.aio's client for a write after the end of the call.
+CLIENTS_OWN = "Internal error from Core"
 SERVICES = (
     "JobService",
     "JobAdminService",

@@ -18,6 +18,7 @@ from jobline_server.runtime.clock import ManualClock
 from jobline_server.testing import RunningServer, running_server
 from tests.server.conftest import connect, until
 from tests.server.lives import Life
+from tests.server.stream_lives import StreamWorker
 from tests.shard_image import counting_at, image_of
 
 # Calls of one life, between two looks at all of it, and looks.
@@ -38,9 +39,9 @@ async def test_a_life_of_all_options(
     shards = SHARDS[seed % len(SHARDS)]
     async with running_server(data, transport=transport, clock=clock, shards=shards) as server:
         async with connect(server.address) as channel:
-            life = Life(random, channel)
+            life, worker = Life(random, channel), StreamWorker(random, channel)
             for _ in range(LOOKS):
-                await _live(life, random, server)
+                await _live(life, worker, random, server)
         await _all_stored(server)
         before = _images(server)
         # What a crash at this moment would leave behind.
@@ -57,9 +58,11 @@ async def test_a_life_of_all_options(
     assert not [one for one in caplog.records if one.levelno >= logging.ERROR]
 
 
-async def _live(life: Life, random: Random, server: RunningServer) -> None:
+async def _live(life: Life, worker: StreamWorker, random: Random, server: RunningServer) -> None:
     for _ in range(CALLS):
         await life.step()
+        if random.random() < 0.05:
+            await worker.live()
         if random.random() < 0.2:
             server.advance(random.choice([100, 1_500, 40_000]))
     _check(server)

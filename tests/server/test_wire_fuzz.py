@@ -26,7 +26,7 @@ from jobline_server.engine.shard import Shard
 from jobline_server.rpc.guard import Guard
 from jobline_server.testing import running_server
 from tests.server import world
-from tests.server.calling import PACKAGE, BytesChannel, all_rpcs, encoded, method_of
+from tests.server.calling import CLIENTS_OWN, PACKAGE, BytesChannel, all_rpcs, encoded, method_of
 from tests.server.conftest import connect
 from tests.server.fuzzing import Maker
 from tests.server.test_bad_input import DEFINITE
@@ -46,8 +46,6 @@ AT_ONCE_WAITING = 100
 ANSWER_SECONDS = 30.0
 STEP_SECONDS_MAX = 0.1
 LATE = {"DEADLINE_EXCEEDED", "CANCELLED"}
-# The errors of grpc.aio's client for a write after the end of the call.
-CLIENTS_OWN = "Internal error from Core"
 BUGS = {"UNKNOWN", "INTERNAL", "DATA_LOSS", "UNAVAILABLE"}
 
 ITEM = {"id": "8796093022209", "delivery": "5"}
