@@ -108,18 +108,23 @@ def test_progress_is_that_of_the_current_phase(world):
     assert details_of(world, job_id).progress == pytest.approx(130 / 3)
 
 
+def check(world, *items):
+    places = [f"items[{index}]" for index in range(len(items))]
+    check_phases(world.shard, zip(places, items, strict=True), {})
+
+
 def test_a_phase_of_a_lost_lease_is_refused(world):
     job_id = world.row(rules=THREE)
     delivery = world.one().delivery
-    check_phases(world.shard, [ExtendItem(job_id, delivery + 1, phase="no such")], {})
+    check(world, ExtendItem(job_id, delivery + 1, phase="no such"))
     lost = finish(world, job_id, delivery + 1, "parse")
     assert lost == [(0, SettleOutcome.LEASE_LOST)]
-    check_phases(world.shard, [ExtendItem(4711, 1, phase="parse")], {})
+    check(world, ExtendItem(4711, 1, phase="parse"))
 
 
 def refusal_of(world, *items):
     with pytest.raises(Refused) as refused:
-        check_phases(world.shard, items, {})
+        check(world, *items)
     return refused.value.kind, refused.value.field, refused.value.message
 
 
@@ -131,15 +136,15 @@ def test_phases_end_in_their_order_and_no_other(world):
     def item(phase, result=b""):
         return ExtendItem(job_id, delivery, phase=phase, phase_result=result)
 
-    wrong = (RefusalKind.WRONG_STATE, "phase")
+    wrong = (RefusalKind.WRONG_STATE, "items[0].phase")
     assert refusal_of(world, item("load")) == (*wrong, f"job {job_id} is at its phase 'parse'")
     assert refusal_of(world, item("x")) == (*wrong, f"job {job_id} has no such phase")
-    assert refusal_of(world, item("parse"), item("check"))[:2] == wrong
-    check_phases(world.shard, [item("parse"), item("load"), item("parse"), item("check")], {})
+    assert refusal_of(world, item("parse"), item("check"))[1] == "items[1].phase"
+    check(world, item("parse"), item("load"), item("parse"), item("check"))
     assert finish(world, job_id, delivery, "check") == []  # unchecked: it changes nothing
     assert details_of(world, job_id).phases == ()
     finish(world, job_id, delivery, "parse")
-    check_phases(world.shard, [item("parse"), item("load")], {})
+    check(world, item("parse"), item("load"))
 
 
 def test_a_job_without_phases_finishes_none(world):
@@ -154,9 +159,9 @@ def test_results_of_all_phases_have_one_limit(world):
     job_id = world.row(rules=THREE)
     delivery = world.one().delivery
     finish(world, job_id, delivery, "parse", b"x" * (limits.PHASE_RESULTS_BYTES_MAX - 1))
-    check_phases(world.shard, [ExtendItem(job_id, delivery, phase="load", phase_result=b"x")], {})
+    check(world, ExtendItem(job_id, delivery, phase="load", phase_result=b"x"))
     item = ExtendItem(job_id, delivery, phase="load", phase_result=b"xx")
-    assert refusal_of(world, item)[:2] == (RefusalKind.TOO_LARGE, "phase_result")
+    assert refusal_of(world, item)[:2] == (RefusalKind.TOO_LARGE, "items[0].phase_result")
 
 
 def ended(world, rules, phases, **settle):

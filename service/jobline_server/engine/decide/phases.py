@@ -23,12 +23,14 @@ are done.
 """
 
 
-def check_phases(shard: ShardView, items: Iterable[ExtendItem], progress: Progress) -> None:
+def check_phases(
+    shard: ShardView, items: Iterable[tuple[str, ExtendItem]], progress: Progress
+) -> None:
     """Raises `Refused` if an item finishes what is no phase of its job, or not the next one, or if
-    the results of its phases become too large. Leases that are lost are not checked. Items that
-    are checked in slices share `progress`.
+    the results of its phases become too large. Leases that are lost are not checked. Items come
+    with their field in the request, and share `progress` if they are checked in slices.
     """
-    for item in items:
+    for place, item in items:
         lease, _ = shard.find_lease(item.id)
         if not item.phase or lease is None or lease.delivery != item.delivery:
             continue
@@ -37,11 +39,12 @@ def check_phases(shard: ShardView, items: Iterable[ExtendItem], progress: Progre
         if item.phase in names[:finished]:
             continue
         if names[finished : finished + 1] != (item.phase,):
-            raise Refused(RefusalKind.WRONG_STATE, _why_not(item, names[finished:]), field="phase")
+            why = _why_not(item, names[finished:])
+            raise Refused(RefusalKind.WRONG_STATE, why, field=f"{place}.phase")
         size += len(item.phase_result)
         if size > limits.PHASE_RESULTS_BYTES_MAX:
             message = f"at most {limits.PHASE_RESULTS_BYTES_MAX} bytes for all phases of a job"
-            raise Refused(RefusalKind.TOO_LARGE, message, field="phase_result")
+            raise Refused(RefusalKind.TOO_LARGE, message, field=f"{place}.phase_result")
         progress[item.id] = finished + 1, size
 
 

@@ -58,8 +58,10 @@ class SettleCalls:
         start = 0
         if any(item.phase for item in items):
             progress: Progress = {}
+            checked = 0
             async for part in slices(items):
-                self._settling.settles.check_phases(part, progress)
+                self._settling.settles.check_phases(part, progress, "items", checked)
+                checked += len(part)
         async for part in slices(items):
             outcomes = self._settling.settles.extend(part)
             exceptions += [(start + index, outcome) for index, outcome in outcomes]

@@ -184,17 +184,22 @@ class Settles:
         return not_done
 
     def extend_checked(self, items: Sequence[ExtendItem]) -> NotDone:
-        """Does the same after `check_phases`; raises `Refused` as that does."""
-        self.check_phases(items, {})
+        """Does the same for a stream, after `check_phases`; raises `Refused` as that does."""
+        self.check_phases(items, {}, "extends")
         return self.extend(items)
 
-    def check_phases(self, items: Sequence[ExtendItem], progress: Progress) -> None:
-        """Raises `Refused` if an item ends what is not the next phase of its job."""
-        ending = [item for item in items if item.phase]
+    def check_phases(
+        self, items: Sequence[ExtendItem], progress: Progress, place: str, start: int = 0
+    ) -> None:
+        """Raises `Refused` if an item ends what is not the next phase of its job. The first item is
+        number `start` of the list `place` of the request.
+        """
+        ending = [
+            (f"{place}[{index}]", item) for index, item in enumerate(items, start) if item.phase
+        ]
         if ending:
-            for slot, indexes in self._core.slots.owners_of(
-                item.id for item in ending
-            ).here.items():
+            owners = self._core.slots.owners_of(item.id for _, item in ending)
+            for slot, indexes in owners.here.items():
                 check_phases(slot.shard, [ending[index] for index in indexes], progress)
 
     def _settle(
