@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 from typing import Any
 
@@ -48,6 +49,21 @@ async def test_a_single_push(client: Any, queue: str, given: dict[str, Any], fie
     if field != "options.depends_on":
         assert str(refused.value).startswith((f"{field}: ", "there is no limiter"))
     assert not await client("jobs.list", queue=queue)
+
+
+async def test_a_push_is_refused_whatever_it_would_share_a_call_with(
+    client: Any, queue: str
+) -> None:
+    """The server takes an option that serves one of the jobs of a call."""
+    pushes = [
+        client("push", queue, b"x", unique_mode="replace", **own)
+        for own in ({"unique_key": "u"}, {}, {"unique_key": "v"})
+    ]
+    told = await asyncio.gather(*pushes, return_exceptions=True)
+    assert [getattr(one, "outcome", None) for one in told] == [CREATED, None, CREATED]
+    assert str(told[1]) == "options.unique_mode: needs a unique_key"
+    with pytest.raises(InvalidArgument, match=r"^options\.sticky: needs a group"):
+        await client("push", queue, b"x", sticky=True)
 
 
 async def test_payloads_have_groups_in_a_column(client: Any, queue: str) -> None:

@@ -17,7 +17,7 @@ from jobline._push.batch import Batch, Headers
 from jobline._push.batching import BatchLimits, PushBatcher
 from jobline._push.messages import BatchKey, built
 from jobline._push.producers import PushCalls
-from jobline._push.refusals import handle_error, refusal_of_one
+from jobline._push.refusals import handle_error, refusal_of_one, refuse_alone
 from jobline._reaching import Trouble
 from jobline._status import outcome_unknown
 from jobline._values import Pushed
@@ -83,6 +83,7 @@ class Pusher:
     ) -> _Waiter:
         if self._closed:
             raise ClientClosed("the client is closed")
+        refuse_alone(batch_key.options, group, unique_key)
         waiter: _Waiter = self.loop.create_future()
         now = self.loop.time()
         keys = job_key, headers, group, unique_key

@@ -24,7 +24,7 @@ from jobline._push.batch import Batch, Headers
 from jobline._push.batching import BatchLimits, PushBatcher
 from jobline._push.messages import BatchKey, built
 from jobline._push.producers import PushCalls
-from jobline._push.refusals import handle_error, refusal_of_one
+from jobline._push.refusals import handle_error, refusal_of_one, refuse_alone
 from jobline._reaching import Trouble
 from jobline._status import outcome_unknown
 from jobline._values import Pushed
@@ -90,6 +90,7 @@ class Pusher:
         """Pushes one job. Interrupted before it left, it is withdrawn; afterwards it may be
         stored.
         """
+        refuse_alone(batch_key.options, group, unique_key)
         waiter = _Waiter()
         batches: Iterable[Batch[BatchKey, _Waiter]] = ()
         with self._lock:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from jobline._arguments import refuse
+from jobline._options import JobOptions
 from jobline._push.batch import Batch
 from jobline._push.batching import PushBatcher
 from jobline._push.calls import is_definite
@@ -11,12 +13,28 @@ from jobline._push.messages import BatchKey
 from jobline.errors import InvalidArgument, JoblineError, ResourceExhausted, TooLarge
 
 _OF_COLUMNS = ("payloads", "jobs", "job_keys", "unique_keys", "header_columns", "groups")
+_OF_UNIQUE_KEYS = ("unique_mode", "unique_ttl", "unique_max_wait")
 # The columns of a push that is alone in its call, as fields of a job.
 _AS_A_JOB = {
     "groups[0]": "jobs[0].options.group",
     "unique_keys[0]": "jobs[0].options.unique_key",
     "job_keys[0]": "jobs[0].job_key",
 }
+
+
+def refuse_alone(options: JobOptions | None, group: str, unique_key: str) -> None:
+    """Raises InvalidArgument, as the server would, for options that mean nothing without a group or
+    a unique key. Among pushes that share a call it would take them, if another one has what they
+    need.
+    """
+    if options is None:
+        return
+    if not unique_key:
+        for name in _OF_UNIQUE_KEYS:
+            if getattr(options, name) is not None:
+                refuse(f"options.{name}", "needs a unique_key")
+    if not group and (options.sticky or options.on_dead_head is not None):
+        refuse("options.sticky" if options.sticky else "options.on_dead_head", "needs a group")
 
 
 def handle_error(
