@@ -46,7 +46,7 @@ def groups() -> list[Figure]:
         Figure("100,000 groups: lease", world.rate("lease"), 500e3, "jobs/s"),
         Figure("100,000 groups: ack", world.rate("ack"), 200e3, "jobs/s"),
         Figure("one group, 100,000 deep, to 1,000", deep / shallow, 1.5, "times"),
-        Figure("memory of a job and its group", size_of(push_new_groups), 1_300, "bytes"),
+        Figure("memory of a job and its group", size_of(push_new_groups), 1_000, "bytes"),
         *tenants(),
     ]
 
@@ -63,7 +63,7 @@ def tenants() -> list[Figure]:
             2,
             "times",
         ),
-        Figure("memory of a job and its tenant", size_of(_push_new_tenants), 5_000, "bytes"),
+        Figure("memory of a job and its tenant", size_of(_push_new_tenants), 3_000, "bytes"),
     ]
 
 

@@ -20,6 +20,7 @@ from jobline_server.engine import limits
 from jobline_server.engine.group_settings import NO_GROUP_SETTINGS, GroupSettings
 from jobline_server.engine.lane import LaneItem
 from jobline_server.engine.name_table import NameTable
+from jobline_server.engine.ties import NO_CLAIM, Ties
 from jobline_server.engine.values import JobState
 
 # Enum attribute access is slow before Python 3.12.
@@ -56,6 +57,7 @@ class Group:
         "ready",
         "_waiting",
         "stored",
+        "_ties",
     )
 
     def __init__(self, queue: str, name: str) -> None:
@@ -75,6 +77,7 @@ class Group:
         # Most groups never have a job that waits, and an empty deque is larger than all the rest.
         self._waiting: deque[Member] | None = None
         self.stored = False
+        self._ties: Ties | None = None
 
     def waiting(self) -> Iterator[Member]:
         """Yields the READY jobs that are not admitted, in order."""
@@ -182,6 +185,16 @@ class Group:
         if waiting is not None and len(waiting) > 2 * self.ready + GONE_SPARE:
             left = [job for job in waiting if job.state is _READY]
             self._waiting = deque(left) if left else None
+
+    def share(self, ties: Ties) -> Ties:
+        """Returns ties of one of its jobs: the same object for all jobs that are tied to nothing
+        else.
+        """
+        if ties.unique_key or ties.parents or ties.claim is not NO_CLAIM:
+            return ties
+        if self._ties is None:
+            self._ties = ties
+        return self._ties
 
     def has_record(self) -> bool:
         """Returns whether it has anything that its jobs do not say."""

@@ -77,6 +77,10 @@ class LaneItem(Protocol):
         """Returns since when its READY jobs wait, in milliseconds since 1970."""
 
 
+# What is unswept between sweeps; it stays empty. A deque is larger than all the rest of a lane.
+_NOTHING: deque[LaneItem] = deque()
+
+
 def place_of(item: LaneItem) -> tuple[int, int]:
     """Returns `item.place()`, as a key to sort by."""
     return item.place()
@@ -141,7 +145,7 @@ class Lane:
         self.owner: ReadyCounter | None = None
         self.items: deque[LaneItem] = deque()
         self.ready = 0
-        self.unswept: deque[LaneItem] = deque()
+        self.unswept = _NOTHING
         # When its gate opens, in monotonic milliseconds; 0 while it is open.
         self.opens_ms = 0
         self._left = 0
@@ -219,9 +223,11 @@ class Lane:
             item = unswept.popleft()
             if item.is_ready():
                 items.append(item)
+            if not unswept:
+                self.unswept = _NOTHING
         elif self._left > LEFT_MIN:
             self._left = 0
-            self.unswept, self.items = items, unswept
+            self.unswept, self.items = items, deque()
 
     def head(self) -> LaneItem | None:
         """Returns the next READY item, which is then `items[0]`; drops the items before it that are
@@ -259,7 +265,7 @@ class Lane:
     def clear(self) -> None:
         """Drops all items of a lane that has no READY jobs."""
         self.items.clear()
-        self.unswept.clear()
+        self.unswept = _NOTHING
 
 
 def _insert(items: deque[LaneItem], jobs: Sequence[LaneItem]) -> None:

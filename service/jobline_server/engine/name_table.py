@@ -39,17 +39,17 @@ class NameTable(Generic[V]):
 
     def find(self, name: str) -> V | None:
         """Returns the value with this name; None without."""
-        part = self._parts.get(_part_of(name))
+        part = self._parts.get(part_of(name))
         return None if part is None else part.get(name)
 
     def add(self, value: V) -> None:
         """Adds a value whose name is not in the table."""
-        self._parts.setdefault(_part_of(value.name), {})[value.name] = value
+        self._parts.setdefault(part_of(value.name), {})[value.name] = value
         self.count += 1
 
     def remove(self, value: V) -> None:
         """Removes a value."""
-        del self._parts[_part_of(value.name)][value.name]
+        del self._parts[part_of(value.name)][value.name]
         self.count -= 1
 
     def names(self) -> Iterator[list[str]]:
@@ -58,6 +58,6 @@ class NameTable(Generic[V]):
             yield list(part)
 
 
-def _part_of(name: str) -> int:
+def part_of(name: str) -> int:
     """Returns the part of a name: not its hash, which differs from one process to the next."""
     return zlib.crc32(name.encode()) % PARTS

@@ -1,72 +1,67 @@
-"""Open lanes: those that jobs can be leased from, by priority, so that the next job is found
-without a search. A lane is in here while it has READY jobs and its gate is open.
+"""Open lanes: those that jobs can be leased from, by priority. A lane is in here while it has READY
+jobs and its gate is open.
+
+Most queues have a few, and so have most of the tenants of a fair queue, of whom there may be a
+million: they are a tuple in order, and become ranks (`ranked_lanes`) once there are more.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort
-from collections.abc import Iterable, Iterator, Sequence
-from heapq import merge
-from itertools import groupby, islice
+from collections.abc import Iterator
+from itertools import groupby
 
-from jobline_server.engine import limits
-from jobline_server.engine.heads import LaneHeads
 from jobline_server.engine.lane import Lane, LaneItem
-from jobline_server.engine.ranks import NO_LANES, Names, OwnLanes, Rank, remove_ranked
+from jobline_server.engine.ranked_lanes import Fronts, RankedLanes
+from jobline_server.engine.ranks import NO_LANES, Names, OwnLanes, is_for
 
-# Up to this number of priorities all are walked, which is faster than finding those of a name.
-RANKS_WALKED_MAX = 8
-
-Fronts = Sequence[Lane | LaneHeads]
-"""The lanes of one priority that a lease may read."""
+# Up to this number of lanes are no ranks, each of which has several tables.
+FEW_MAX = 2
 
 
 class OpenLanes:
     """The open lanes of a queue, or of one tenant of a fair queue."""
 
-    __slots__ = ("_order", "_order_of", "_ranks")
+    __slots__ = ("_few", "_ranked")
 
     def __init__(self) -> None:
-        self._ranks: dict[int, Rank] = {}
-        # Negated priorities of ranks, in order: all, and those of the lanes of each name.
-        self._order: list[int] = []
-        self._order_of: dict[str, list[int]] = {}
+        # By priority, highest first; within one in the order in which they came.
+        self._few: tuple[Lane, ...] = ()
+        self._ranked: RankedLanes | None = None
 
     def join(self, lane: Lane) -> None:
         """Adds a lane."""
-        priority, name = lane.priority, lane.name
-        rank = self._ranks.get(priority)
-        if rank is None:
-            rank = self._ranks[priority] = Rank()
-            insort(self._order, -priority)
-        if name not in rank:
-            insort(self._order_of.setdefault(name, []), -priority)
-        rank.add(lane)
+        if self._ranked is None:
+            if len(self._few) < FEW_MAX:
+                self._few = tuple(sorted([*self._few, lane], key=_rank_of))
+                return
+            self._ranked = RankedLanes()
+            for one in self._few:
+                self._ranked.join(one)
+            self._few = ()
+        self._ranked.join(lane)
 
     def leave(self, lane: Lane) -> None:
         """Removes a lane."""
-        priority, name = lane.priority, lane.name
-        rank = self._ranks[priority]
-        rank.remove(lane)
-        if name not in rank:
-            order = self._order_of[name]
-            remove_ranked(order, -priority)
-            if not order:
-                del self._order_of[name]
-        if not rank:
-            del self._ranks[priority]
-            remove_ranked(self._order, -priority)
+        if self._ranked is None:
+            at = self._few.index(lane)
+            self._few = self._few[:at] + self._few[at + 1 :]
+            return
+        self._ranked.leave(lane)
+        if not self._ranked:
+            self._ranked = None
 
     def note_head(self, lane: Lane) -> None:
         """Updates what is known of a lane after an item was put before its head."""
-        self._ranks[lane.priority].note_head(lane)
+        if self._ranked is not None:
+            self._ranked.note_head(lane)
 
     def ranks(self, names: Names, size: int | None = None) -> Iterator[Iterator[Lane]]:
         """Yields the lanes of `names` and of sizes up to `size` (None: all) by priority, highest
         first. Lanes of one priority are unordered.
         """
-        for negative in self._order_for(names):
-            yield self._ranks[-negative].lanes(names, size)
+        if self._ranked is not None:
+            return self._ranked.ranks(names, size)
+        return (lanes for _, lanes in groupby(self._chosen(names, size, None), _rank_of))
 
     def fronts(
         self, names: Names, size: int | None, version: str | None = None, own: OwnLanes = NO_LANES
@@ -74,9 +69,9 @@ class OpenLanes:
         """Yields the same lanes for a lease of a worker of this version (None: any), with one
         `LaneHeads` in place of many lanes of one size, and with lanes of its `own`.
         """
-        order = self._order_for(names)
-        for negative in sorted({*order, *own}) if own else order:
-            yield self._fronts_of(negative, names, size, version, own)
+        if self._ranked is not None:
+            return self._ranked.fronts(names, size, version, own)
+        return (fronts for _, fronts in self._fronts(names, size, version, own))
 
     def some_fronts(
         self,
@@ -90,47 +85,35 @@ class OpenLanes:
         """Yields the same with their priorities, without empty ones. Of more than
         `AGED_PRIORITIES_MAX` one half are the highest, and `seed` chooses the others.
         """
-        order = self._some_order(names, seed)
-        ranks = self._ranks
-        for negative in sorted({*order, *own}) if own else order:
-            lane = ranks[-negative].only() if not own else None
-            if lane is None:
-                fronts = self._fronts_of(negative, names, size, version, own)
-                if fronts:
-                    yield -negative, fronts
-            elif (names is None or lane.name in names) and (size is None or lane.size <= size):
-                yield -negative, (lane,)
+        if self._ranked is not None:
+            return self._ranked.some_fronts(names, size, version, own, seed=seed)
+        return self._fronts(names, size, version, own)
 
-    def _some_order(self, names: Names, seed: int) -> list[int]:
-        half = limits.AGED_PRIORITIES_MAX // 2
-        order = list(islice(self._order_for(names), 2 * half + 1))
-        if len(order) <= 2 * half:
-            return order
-        del order[half:]
-        # Of all names: the others are skipped as they come.
-        low = bisect_right(self._order, order[-1])
-        left = len(self._order) - low
-        first = low + seed % left
-        wrapped = max(first + half - len(self._order), 0)
-        return [*order, *self._order[low : low + wrapped], *self._order[first : first + half]]
-
-    def _fronts_of(
-        self, negative: int, names: Names, size: int | None, version: str | None, own: OwnLanes
-    ) -> Fronts:
-        rank, mine = self._ranks.get(-negative), own.get(negative)
-        fronts = [] if rank is None else rank.fronts(names, size, version)
-        return [*fronts, *mine] if mine else fronts
+    def _fronts(
+        self, names: Names, size: int | None, version: str | None, own: OwnLanes
+    ) -> Iterator[tuple[int, Fronts]]:
+        chosen = self._chosen(names, size, version)
+        if own:
+            chosen += [lane for lanes in own.values() for lane in lanes]
+            chosen.sort(key=_rank_of)
+        return ((-negative, list(lanes)) for negative, lanes in groupby(chosen, _rank_of))
 
     def lanes_up_to(self, item: LaneItem, names: Names) -> Iterator[Lane]:
         """Yields the lanes of an item's priority that may have items before it."""
-        rank = self._ranks.get(item.options.priority)
-        return rank.lanes_up_to(item.order, names) if rank else iter(())
+        if self._ranked is not None:
+            return self._ranked.lanes_up_to(item, names)
+        priority = item.options.priority
+        return (lane for lane in self._chosen(names, None, None) if lane.priority == priority)
 
-    def _order_for(self, names: Names) -> Iterable[int]:
-        """Returns the negated priorities of the lanes of these names, highest priority first; all
-        priorities if they are few.
-        """
-        if names is None or len(self._order) <= max(RANKS_WALKED_MAX, len(names)):
-            return self._order
-        found = [self._order_of[name] for name in names if name in self._order_of]
-        return found[0] if len(found) == 1 else (rank for rank, _ in groupby(merge(*found)))
+    def _chosen(self, names: Names, size: int | None, version: str | None) -> list[Lane]:
+        return [
+            lane
+            for lane in self._few
+            if (names is None or lane.name in names)
+            and (size is None or lane.size <= size)
+            and is_for(lane, version)
+        ]
+
+
+def _rank_of(lane: Lane) -> int:
+    return -lane.priority

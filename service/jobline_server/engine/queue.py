@@ -10,6 +10,7 @@ from jobline_server.engine.fair import Clock, FairShare
 from jobline_server.engine.gates import UNTIL_NOTICE, Gates
 from jobline_server.engine.group import GroupTable
 from jobline_server.engine.lane import SMALL_BYTES, Lane, LaneItem, LaneKey, lane_key, place_of
+from jobline_server.engine.lane_table import LaneTable
 from jobline_server.engine.open_lanes import OpenLanes
 from jobline_server.engine.ready import ReadyCounts
 from jobline_server.engine.values import (
@@ -79,7 +80,7 @@ class Queue:
         self.groups = GroupTable()
         self.ready = ReadyCounts()
         # The lanes with READY jobs or a closed gate.
-        self._lanes: dict[LaneKey, Lane] = {}
+        self._lanes = LaneTable()
         # Those with both, of jobs that have no tenant.
         self.open = OpenLanes()
         self.fair: FairShare | None = None
@@ -91,22 +92,22 @@ class Queue:
     def lane_of(self, item: LaneItem) -> Lane:
         """Returns the lane of an item, created if it does not exist."""
         key = lane_key(item)
-        return self._lanes.get(key) or self._new_lane(key)
+        return self._lanes.find(key) or self._new_lane(key)
 
     def _new_lane(self, key: LaneKey) -> Lane:
-        lane = self._lanes[key] = Lane(*key)
+        lane = self._lanes.add(key)
         if self.fair is not None:
             self.fair.own(lane)
         return lane
 
     def _drop_lane(self, lane: Lane) -> None:
-        del self._lanes[lane.key]
+        self._lanes.remove(lane)
         if self.fair is not None:
             self.fair.disown(lane)
 
     def find_lane(self, key: LaneKey) -> Lane | None:
         """Returns the lane with this key; None if it has no READY jobs and its gate is open."""
-        return self._lanes.get(key)
+        return self._lanes.find(key)
 
     def put(self, item: LaneItem, jobs: int) -> None:
         """Appends an item with this number of READY jobs to its lane."""
@@ -194,7 +195,7 @@ class Queue:
 
     def close_gate(self, key: LaneKey, opens_ms: int = UNTIL_NOTICE) -> None:
         """Closes the gate of a lane until a time in monotonic milliseconds."""
-        lane = self._lanes.get(key)
+        lane = self._lanes.find(key)
         if lane is None:
             lane = self._new_lane(key)
         elif not lane.opens_ms:
@@ -240,7 +241,7 @@ class Queue:
         """
         groups, defaults = self.groups, self.settings.group
         self.fair = fair = FairShare(groups, defaults, self.open, clocks, resting)
-        for lane in self._lanes.values():
+        for lane in self._lanes:
             fair.own(lane)
             if not lane.opens_ms:
                 fair.adopt(lane)
@@ -249,12 +250,12 @@ class Queue:
     def be_plain(self) -> None:
         """Makes a fair queue one that is not; its groups have no jobs in lanes."""
         self.fair = None
-        for lane in self._lanes.values():
+        for lane in self._lanes:
             lane.owner = None
 
     def lanes(self) -> Iterator[Lane]:
         """Yields all lanes, including those with closed gates, unordered."""
-        yield from self._lanes.values()
+        yield from self._lanes
 
     def in_reach(self) -> int:
         """Returns the number of READY jobs in lanes whose gates are open."""

@@ -86,7 +86,7 @@ class SizeLanes:
         if self._needing:
             for of_name in _named(self._needing, names):
                 for lane in of_name.values():
-                    if _is_for(lane, version):
+                    if is_for(lane, version):
                         yield lane
 
 
@@ -138,7 +138,7 @@ class Rank:
         for key, heads in self._heads.items():
             size, names, version = key
             is_named = names is None or lane.name in names
-            if size == lane.size and is_named and _is_for(lane, version):
+            if size == lane.size and is_named and is_for(lane, version):
                 heads.note(lane)
                 if len(heads) > 2 * len(self._by_size[size]) + HEADS_SPARE:
                     too_long.append(key)
@@ -197,7 +197,7 @@ class Rank:
         return heads
 
 
-def _is_for(lane: Lane, version: str | None) -> bool:
+def is_for(lane: Lane, version: str | None) -> bool:
     """Returns whether a worker of this version (None: any) may have the jobs of a lane."""
     if version is None or lane.needs is None:
         return True

@@ -106,8 +106,10 @@ class ShardState:
         self.load.report_bytes += report_bytes
 
     def wake(self, queue: Queue) -> None:
-        """Adds the effect that a queue may have jobs to dispatch."""
-        self.effects.append(QueueWoken(queue))
+        """Adds the effect that a queue may have jobs to dispatch, unless it was the last one."""
+        last = self.effects[-1] if self.effects else None
+        if not isinstance(last, QueueWoken) or last.queue is not queue:
+            self.effects.append(QueueWoken(queue))
 
     def revoke(self, lease: Job | RunLease, job_id: int, reason: RevokeReason) -> None:
         """Adds the effect that the holder of a lease should stop working on a job."""

@@ -16,8 +16,6 @@ Nothing of this is durable: after a start of the server all tenants are equal.
 
 from __future__ import annotations
 
-from collections import Counter
-
 from jobline_server.engine.group import Member
 from jobline_server.engine.open_lanes import OpenLanes
 from jobline_server.engine.rules import Needs
@@ -80,7 +78,7 @@ class Tenant:
         self.weight = 1
         # The change of the weight for all tenants that it has heeded.
         self.weighed = 0
-        self.kinds: Counter[Kind] = Counter()
+        self.kinds: dict[Kind, int] = {}
         self.running: dict[int, Member] = {}
         self.members = self.lanes = self.ready = self.used_ms = self.virtual_ns = self._since_ms = 0
 

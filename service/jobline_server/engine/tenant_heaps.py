@@ -28,8 +28,10 @@ class TenantHeaps:
         heap = heaps.get(kind)
         if heap is None:
             heap = heaps[kind] = TenantHeap(kind)
-        tenant.kinds[kind] += 1
-        heap.tenants += tenant.kinds[kind] == 1
+        lanes = tenant.kinds.get(kind, 0)
+        # All tenants share the value that says which kind it is.
+        tenant.kinds[heap.kind] = lanes + 1
+        heap.tenants += not lanes
         heap.note(tenant, tenant.key_ns())
 
     def leave(self, tenant: Tenant, kind: Kind) -> None:

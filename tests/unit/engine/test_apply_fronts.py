@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jobline_server.engine import limits, ranks
+from jobline_server.engine import limits, open_lanes, ranks
 from jobline_server.engine.commands import Push, ReleaseItem
 from jobline_server.engine.decide.admin import decide_cancel, decide_retry
 from jobline_server.engine.decide.lease import decide_lease
@@ -166,6 +166,7 @@ def test_the_front_is_passed_over_while_a_lane_is_swept(world):
 def test_many_names_are_no_different(world, monkeypatch):
     """G12: lanes that are ordered by their heads look behind those that are not on disk."""
     monkeypatch.setattr(ranks, "LANES_MERGED_MAX", 2)
+    monkeypatch.setattr(open_lanes, "FEW_MAX", 1)
     names = [f"n{index}" for index in range(5)]
     ids = [world.row(name=name) for name in names * 2]
     fresh = [

@@ -24,7 +24,7 @@ def _hide(world: FairWorld, tenant: Tenant) -> None:
 
 
 def _mistake_kinds(world: FairWorld, tenant: Tenant) -> None:
-    tenant.kinds["x", 0, None] += 1
+    tenant.kinds["x", 0, None] = 1
 
 
 def _count_busy(world: FairWorld, tenant: Tenant) -> None:

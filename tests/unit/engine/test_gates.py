@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobline_server.engine import limits, ranks
+from jobline_server.engine import limits, open_lanes, ranks
 from jobline_server.engine.allowance import RECHECK_MS
 from jobline_server.engine.apply.bookkeeping import close_gate, open_gate
 from jobline_server.engine.decide.choice import Choice
@@ -248,6 +248,7 @@ def test_what_goes_out_is_what_a_sorted_list_says(steps, merged_max, heaps_max, 
     """Whatever was put, leased, given back, cancelled, closed and opened, for all sets of names."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ranks, "LANES_MERGED_MAX", merged_max)
+        patch.setattr(open_lanes, "FEW_MAX", min(merged_max, 2))
         patch.setattr(ranks, "HEADS_MAX", heaps_max)
         patch.setattr(ranks, "HEADS_SPARE", spare)
         model = Model()

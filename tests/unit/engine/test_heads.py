@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from jobline_server.engine import ranks
+from jobline_server.engine import open_lanes, ranks
 from jobline_server.engine.heads import LaneHeads
 from jobline_server.engine.job import Job
 from jobline_server.engine.lane import Lane, LaneItem
@@ -73,6 +73,7 @@ def test_what_is_next_is_what_a_merge_of_all_lanes_has(steps, spare):
     """Whatever was put, handed out, given back, cancelled and committed."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ranks, "LANES_MERGED_MAX", 0)
+        patch.setattr(open_lanes, "FEW_MAX", 0)
         patch.setattr(ranks, "HEADS_SPARE", spare)
         lanes = Lanes()
         for step, draw in steps:

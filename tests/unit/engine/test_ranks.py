@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from jobline_server.engine import ranks
+from jobline_server.engine import open_lanes, ranks
 from jobline_server.engine.heads import LaneHeads
 from jobline_server.engine.job import Job
 from jobline_server.engine.lane import Lane
@@ -118,6 +118,7 @@ def test_only_lanes_that_begin_early_enough_are_looked_at(many):
 def test_heaps_give_what_a_merge_gives(monkeypatch):
     """Random histories beside the reference model, with a heap for every set of names."""
     monkeypatch.setattr(ranks, "LANES_MERGED_MAX", 0)
+    monkeypatch.setattr(open_lanes, "FEW_MAX", 0)
     monkeypatch.setattr(ranks, "HEADS_SPARE", 4)
     run_state_machine_as_test(
         EngineBesideModel,

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 
-from jobline_server.engine import tenant as tenants
+from jobline_server.engine import tenant as tenant_module
 from jobline_server.engine.commands import ReleaseItem
 from jobline_server.engine.decide.groups import decide_pause_group
 from jobline_server.engine.name_table import NameTable
 from jobline_server.engine.open_lanes import OpenLanes
 from jobline_server.engine.tenant import AttemptTimes, Kind, Tenant
 from jobline_server.engine.tenant_heap import SPARE, TenantHeap
-from jobline_server.engine.values import AckLevel, JobOptions, JobState
+from jobline_server.engine.ties import Ties
+from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, JobOptions, JobState
+from tests.pushed_rows import NewJob
 from tests.unit.engine.fair_world import FairWorld
+from tests.unit.engine.lines_run import lines_run
 
 KIND: Kind = ("", 0, None)
 
@@ -36,7 +41,7 @@ def test_worker_time_is_divided_by_weight() -> None:
 
 
 def test_newer_attempts_count_more_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tenants, "REMEMBERED", 4)
+    monkeypatch.setattr(tenant_module, "REMEMBERED", 4)
     times = AttemptTimes(100)
     times.add(1, 300)
     assert times.mean_ms == 200
@@ -71,6 +76,55 @@ def test_heap_drops_what_counts_no_more() -> None:
         heap.note(tenant, key)
     assert len(heap) <= SPARE + 3
     assert heap.first_ns() == 1
+
+
+def test_heap_of_many_is_swept_a_few_at_a_time() -> None:
+    """It has a million tenants, of which each has an entry that counts no more."""
+    heap = TenantHeap(KIND)
+    tenants = [a_tenant(f"t{number}") for number in range(300)]
+
+    def note(keys: range) -> None:
+        for tenant, key in zip(tenants, keys, strict=True):
+            heap.note(tenant, key)
+
+    for first in (3_000, 2_000):
+        note(range(first, first + 300))
+    few = lines_run(lambda: heap.note(tenants[0], 1_500))
+    note(range(1_000, 1_300))
+    assert lines_run(lambda: heap.note(tenants[0], 500)) < few + 80
+    for first in (400, 300, 200, 100, 0):
+        note(range(first - 300, first))
+        assert len(heap) < 3 * 300 + SPARE
+    for key in range(-300, -200):
+        assert heap.first_ns() == key
+        heap.take_first()
+    heap.clear()
+    assert heap.first_ns() is None
+
+
+@pytest.mark.parametrize(("fair", "most"), [(False, 3.1), (True, 10.1)])
+def test_a_job_of_a_group_of_its_own_is_few_objects(fair: bool, most: float) -> None:
+    """A million of them are a million times as many. They were 4 and 18."""
+    world = FairWorld()
+    world.settings(fair=fair)
+    names = [f"g{number}" for number in range(2_000)]
+    world.jobs(*names[:1_000])
+    gc.collect()
+    before = len(gc.get_objects())
+    world.jobs(*names[1_000:])
+    world.journal.clear()
+    gc.collect()
+    assert (len(gc.get_objects()) - before) / 1_000 < most
+
+
+def test_jobs_of_a_group_share_their_ties() -> None:
+    """Each came with its own; those that have more than their group keep theirs."""
+    world = FairWorld()
+    first, second = (world.shard.jobs[job_id] for job_id in world.jobs("a", "a"))
+    assert first.ties is second.ties
+    own = NewJob(b"x", DEFAULT_OPTIONS, ties=Ties("a", unique_key="u"))
+    with_key = world.shard.jobs[world.push(jobs=[own]).first_id]
+    assert with_key.ties.unique_key == "u"
 
 
 def test_names_come_in_parts() -> None:

@@ -29,7 +29,9 @@ def join(shard: ShardState, queue: Queue, jobs: Sequence[Job]) -> None:
     """Counts new live jobs in their groups; those of no group are left out."""
     for job in jobs:
         if job.ties.group:
-            known_group(shard, queue, job.ties.group).live += 1
+            group = known_group(shard, queue, job.ties.group)
+            group.live += 1
+            job.ties = group.share(job.ties)
 
 
 def known_group(shard: ShardState, queue: Queue, name: str) -> Group:

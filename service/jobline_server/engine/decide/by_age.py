@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from jobline_server.engine.ageing import Ageing
 from jobline_server.engine.lane import Lane, LaneItem
-from jobline_server.engine.open_lanes import Fronts
+from jobline_server.engine.ranked_lanes import Fronts
 
 _order = attrgetter("order")
 _Items = Iterator[LaneItem]
