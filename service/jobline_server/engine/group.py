@@ -13,7 +13,7 @@ A group exists while it has live jobs, settings, a pause, or a dead job that hol
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import Protocol
 
 from jobline_server.engine import limits
@@ -172,6 +172,17 @@ class Group:
             if not self._waiting:
                 self._waiting = None
         return job
+
+    def put_all(self, jobs: Sequence[Member]) -> None:
+        """Has READY jobs wait, in this order, in a group in which none waits."""
+        self._waiting = deque(jobs) if jobs else None
+        self.ready = len(jobs)
+
+    def take_all(self) -> list[Member]:
+        """Removes and returns the jobs that wait, in order."""
+        waiting = list(self.waiting())
+        self._waiting, self.ready = None, 0
+        return waiting
 
     def leave(self) -> None:
         """Counts out a job that waits no longer; the caller gives it another state."""

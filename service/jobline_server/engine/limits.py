@@ -177,8 +177,10 @@ WEIGHT_MAX = 1_000
 TENANTS_AHEAD_MAX = 10_000
 # Tenants whose turns one hand-out looks at: about 20 µs each, with a job that is leased.
 TENANTS_EXAMINED_MAX = 500
-# Live jobs of groups that a queue may have while `fair` is switched: 20 ms.
-FAIR_SWITCH_JOBS_MAX = 2_000
+# Live jobs of groups that a queue may have while `fair` is switched, which is one step: 20 ms. Each
+# group counts as some jobs more, for the lanes of its tenant.
+FAIR_SWITCH_JOBS_MAX = 20_000
+FAIR_SWITCH_GROUP_JOBS = 20
 
 # Backpressure: the server as a whole.
 # Queues of one shard, 200,000 in the 8 of a new store; about 4 KB of memory each, and a list or a

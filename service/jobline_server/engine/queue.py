@@ -119,13 +119,15 @@ class Queue:
     def put_all(self, items: Sequence[LaneItem], jobs: Iterable[int]) -> None:
         """Appends items, with their numbers of READY jobs, to their lanes in this order."""
         has_large = max([item.payload_bytes_max() for item in items], default=0) > SMALL_BYTES
+        is_fair = self.fair is not None
         # Many items share few options, in any order.
-        lanes: dict[int, Lane] = {}
+        lanes: dict[tuple[int, str], Lane] = {}
         before: dict[Lane, int] = {}
         for item, count in zip(items, jobs, strict=True):
-            lane = lanes.get(id(item.options))
-            if lane is None or has_large or self.fair is not None:
-                lane = lanes[id(item.options)] = self.lane_of(item)
+            key = id(item.options), item.tenant if is_fair else ""
+            lane = lanes.get(key)
+            if lane is None or has_large:
+                lane = lanes[key] = self.lane_of(item)
                 before.setdefault(lane, lane.ready)
             lane.put(item, count)
         self.count_ready(before)
@@ -146,6 +148,12 @@ class Queue:
         """Counts `jobs` of an item out that are no longer READY."""
         lane = self.lane_of(item)
         lane.leave(jobs)
+        self.count_lane(lane, -jobs)
+
+    def empty_lane(self, lane: Lane) -> None:
+        """Takes all jobs out of a lane; it is forgotten, unless its gate is closed."""
+        jobs, lane.ready = lane.ready, 0
+        lane.clear()
         self.count_lane(lane, -jobs)
 
     def count_ready(self, before: Mapping[Lane, int]) -> None:

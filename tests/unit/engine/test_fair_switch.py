@@ -8,10 +8,12 @@ from jobline_server.engine import limits
 from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.engine.decide.groups import decide_pause_group, decide_resume_group
 from jobline_server.engine.gates import UNTIL_NOTICE
+from jobline_server.engine.group_settings import GroupSettings
 from jobline_server.engine.lane import lane_key
 from jobline_server.engine.values import JobOptions, JobState
 from tests.shard_image import image_of
 from tests.unit.engine.fair_world import FairWorld
+from tests.unit.engine.lines_run import lines_run
 
 
 @pytest.fixture
@@ -97,12 +99,13 @@ def test_many_live_jobs_of_groups_are_not_switched(
     world: FairWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They would all move in one step."""
-    monkeypatch.setattr(limits, "FAIR_SWITCH_JOBS_MAX", 2)
-    world.jobs("a", "a", "a", "", "")
-    with pytest.raises(Refused, match="more than 2 live jobs") as refused:
+    monkeypatch.setattr(limits, "FAIR_SWITCH_JOBS_MAX", 12)
+    monkeypatch.setattr(limits, "FAIR_SWITCH_GROUP_JOBS", 5)
+    world.jobs("a", "a", "a", "b", "", "")
+    with pytest.raises(Refused, match="more than 12 live jobs") as refused:
         world.settings(fair=True)
     assert refused.value.kind is RefusalKind.WRONG_STATE
-    world.jobs("b", "c")
+    world.jobs("c")
     with pytest.raises(Refused):
         world.settings(fair=True)
     assert world.queue().fair is None
@@ -116,3 +119,30 @@ def test_other_settings_of_a_fair_queue_count_at_once(world: FairWorld) -> None:
     world.settings(fair=True, max_attempts=7)
     assert world.fair is fair
     world.check()
+
+
+def test_jobs_that_were_let_in_go_before_those_that_wait(world: FairWorld) -> None:
+    """Also where their leases were lost, in this order."""
+    world.settings(group=GroupSettings(concurrency=2))
+    ids = world.jobs("a", "a", "a", "a", "a")
+    running = world.ids()
+    assert running == ids[:2]
+    world.advance(10 * limits.LEASE_MS_DEFAULT)
+    world.tick()
+    world.settings(fair=True)
+    world.check()
+    assert world.ids() == ids
+    assert image_of(world.recovered()) == image_of(world.shard)
+
+
+@pytest.mark.parametrize("fair", [True, False])
+def test_many_jobs_of_a_group_are_switched_in_few_steps(fair: bool) -> None:
+    """As a list, not one by one: so 20,000 of them take no longer than 2,000 did."""
+
+    def lines(count: int) -> int:
+        world = FairWorld()
+        world.settings(fair=not fair)
+        world.jobs(*["a"] * count)
+        return lines_run(lambda: world.settings(fair=fair))
+
+    assert (lines(300) - lines(100)) / 200 < 16

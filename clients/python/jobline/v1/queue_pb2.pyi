@@ -274,8 +274,8 @@ class QueueSettings(_message.Message):
     """Optional. A group is a tenant: its jobs run as many at a time as workers take, unless its `concurrency` says
     otherwise, and may have priorities and be `lifo`. Tenants are served by their `weight` and by how long
     their jobs held workers, so that one with a million slow jobs does not delay another's ten; jobs without a
-    group are one tenant. FAILED_PRECONDITION, WRONG_STATE: groups have more than 2,000 live jobs, and only
-    fewer are switched. Unset: groups run in order, and nobody is served before others but by priority.
+    group are one tenant. FAILED_PRECONDITION, WRONG_STATE: groups have more than 20,000 live jobs, where
+    each group counts as 20 more; only fewer are switched. Unset: groups run in order, and nobody is served before others but by priority.
     """
     @_builtins.property
     def lease(self) -> _duration_pb2.Duration:

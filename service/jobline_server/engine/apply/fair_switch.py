@@ -4,6 +4,10 @@ of groups to the lanes of tenants, or back. `decide` has checked that they are f
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import cast
+
 from jobline_server.engine.apply import groups
 from jobline_server.engine.apply.group_changes import taken_off_lane
 from jobline_server.engine.fair import FairShare
@@ -13,7 +17,7 @@ from jobline_server.engine.lane import place_of
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.state import ShardState
 from jobline_server.engine.sticky import unreserve
-from jobline_server.engine.values import JobState
+from jobline_server.engine.values import JobOptions, JobState
 
 # Enum attribute access is slow before Python 3.12.
 _READY, _ACTIVE = JobState.READY, JobState.ACTIVE
@@ -36,45 +40,54 @@ def _make_fair(shard: ShardState, queue: Queue) -> None:
     ready: list[Job] = []
     running: dict[str, list[Job]] = {}
     for group in queue.groups:
-        of_group = _leave_line(shard, queue, group)
-        ready += [job for job in of_group if job.state is _READY]
-        running[group.name] = [job for job in of_group if job.state is _ACTIVE]
+        leased, waiting = _leave_line(shard, queue, group)
+        if leased:
+            running[group.name] = leased
+        ready += waiting
     fair = queue.be_fair(shard.clocks, shard.resting)
     rest = queue.counts[_ACTIVE] - sum(map(len, running.values()))
     for name, jobs in running.items():
-        if jobs:
-            fair.hand_out(name, jobs)
+        fair.hand_out(name, jobs)
     if rest:
         fair.hand_out("", (), members=rest)
-    for job in ready:
-        unreserve(job)
-        job.order = shard.tail_order()
-        queue.put(job, 1)
-    shard.changes.jobs.to_write.add_many([job.id for job in ready], None)
+    queue.put_all(ready, [1] * len(ready))
 
 
-def _leave_line(shard: ShardState, queue: Queue, group: Group) -> list[Job]:
+def _leave_line(shard: ShardState, queue: Queue, group: Group) -> tuple[list[Job], list[Job]]:
     """Takes the jobs that a group has admitted, and those that wait in it, out of it and out of
-    lanes; returns them in order.
+    lanes; returns the ACTIVE and the READY ones, in order.
     """
     admitted = [shard.jobs[job.id] for job in sorted(group.dismiss_all(), key=place_of)]
-    found = [
-        taken_off_lane(shard, queue, job.id) if job.state is _READY else job for job in admitted
-    ]
-    while (job := group.take_first()) is not None:
-        groups.count_held(queue, job, -1)
-        found.append(shard.jobs[job.id])
+    waiting = cast("list[Job]", group.take_all())
+    for options, jobs in _by_options(waiting):
+        groups.count_held(queue, options, -jobs)
+    first: list[Job] = []
+    for job in reversed([job for job in admitted if job.state is _READY]):
+        free = taken_off_lane(shard, queue, job.id)
+        unreserve(free)
+        # It was let in before the others, and its place says when.
+        behind = first[-1] if first else waiting[0] if waiting else free
+        free.order = min(free.order, behind.order - 1)
+        first.append(free)
     # That it was admitted is stored with a job.
     shard.changes.jobs.to_write.add_many([job.id for job in admitted], None)
-    return found
+    return [job for job in admitted if job.state is _ACTIVE], [*reversed(first), *waiting]
+
+
+def _by_options(jobs: Sequence[Job]) -> Iterator[tuple[JobOptions, int]]:
+    """Yields the options of jobs, and of how many jobs they are."""
+    if jobs:
+        found = {id(job.options): job.options for job in jobs}
+        for number, count in Counter([id(job.options) for job in jobs]).items():
+            yield found[number], count
 
 
 def _make_plain(shard: ShardState, queue: Queue, fair: FairShare) -> None:
     ready: dict[str, list[Job]] = {}
     for lane in [lane for lane in queue.lanes() if lane.tenant]:
-        ids = [job.id for job in lane if isinstance(job, Job) and job.state is _READY]
-        jobs = ready.setdefault(lane.tenant, [])
-        jobs += [taken_off_lane(shard, queue, job_id) for job_id in ids]
+        jobs = [job for job in lane if isinstance(job, Job) and job.state is _READY]
+        ready.setdefault(lane.tenant, []).extend(jobs)
+        queue.empty_lane(lane)
     queue.be_plain()
     for group in queue.groups:
         tenant = fair.tenants.find(group.name)
@@ -82,7 +95,8 @@ def _make_plain(shard: ShardState, queue: Queue, fair: FairShare) -> None:
             for job in sorted(tenant.running.values(), key=place_of):
                 group.admit(job)
             shard.changes.jobs.to_write.add_many(list(tenant.running), None)
-        for job in sorted(ready.get(group.name, ()), key=place_of):
-            job.order = shard.tail_order()
-            groups.wait(queue, group, job)
+        jobs = sorted(ready.get(group.name, ()), key=place_of)
+        group.put_all(jobs)
+        for options, count in _by_options(jobs):
+            groups.count_held(queue, options, count)
         groups.admit_next(shard, queue, group)

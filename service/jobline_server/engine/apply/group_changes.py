@@ -78,7 +78,7 @@ def replace_ready(shard: ShardState, job: Job, changed: Job) -> None:
         group.dismiss(job)
     else:
         group.leave()
-        groups.count_held(queue, job, -1)
+        groups.count_held(queue, job.options, -1)
     if changed.options.rules.sticky:
         unreserve(changed)
     job.become_stand_in()

@@ -19,7 +19,7 @@ from jobline_server.engine.queue import Queue
 from jobline_server.engine.state import ShardState
 from jobline_server.engine.states import IllegalMove
 from jobline_server.engine.sticky import unreserve
-from jobline_server.engine.values import JobState
+from jobline_server.engine.values import JobOptions, JobState
 
 # Enum attribute access is slow before Python 3.12.
 _READY, _DEAD = JobState.READY, JobState.DEAD
@@ -119,13 +119,13 @@ def wait(queue: Queue, group: Group, job: Member, *, first: bool = False) -> Non
         group.put_first(job)
     else:
         group.put_last(job)
-    count_held(queue, job, 1)
+    count_held(queue, job.options, 1)
 
 
-def count_held(queue: Queue, job: Member, jobs: int) -> None:
-    """Counts READY jobs that are in no lane."""
+def count_held(queue: Queue, options: JobOptions, jobs: int) -> None:
+    """Counts READY jobs with these options that are in no lane."""
     queue.counts[_READY] += jobs
-    queue.ready.add(job.options, jobs)
+    queue.ready.add(options, jobs)
     queue.groups.held += jobs
 
 
@@ -139,7 +139,7 @@ def admit_next(shard: ShardState, queue: Queue, group: Group) -> None:
         return
     defaults = queue.settings.group
     while group.has_room(defaults) and (job := group.take_first()) is not None:
-        count_held(queue, job, -1)
+        count_held(queue, job.options, -1)
         job.offset = max(job.offset, shard.offset)
         shard.changes.jobs.to_write.add(job.id)
         _admit(shard, queue, group, job)
@@ -168,7 +168,7 @@ def leave_waiting(queue: Queue, jobs: Sequence[Job]) -> list[Job]:
             in_lanes.append(job)
         else:
             group.leave()
-            count_held(queue, job, -1)
+            count_held(queue, job.options, -1)
     return in_lanes
 
 

@@ -16,9 +16,14 @@ def check_switch(queue: Queue) -> None:
     """Refuses to change `fair` of a queue whose groups have many live jobs: all of them move to
     other lanes in one step.
     """
-    most = limits.FAIR_SWITCH_JOBS_MAX
-    if len(queue.groups) > most or sum([group.live for group in queue.groups]) > most:
-        message = f"the groups of queue {queue.name} have more than {most:,} live jobs"
+    most, each = limits.FAIR_SWITCH_JOBS_MAX, limits.FAIR_SWITCH_GROUP_JOBS
+    counted = each * len(queue.groups)
+    # Without a look at each of very many groups.
+    if counted > most or counted + sum([group.live for group in queue.groups]) > most:
+        message = (
+            f"the groups of queue {queue.name} have more than {most:,} live jobs, where each group "
+            f"counts as {each} more: `fair` is switched while they have fewer"
+        )
         raise Refused(RefusalKind.WRONG_STATE, message, field="settings.fair")
 
 
