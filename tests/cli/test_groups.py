@@ -18,6 +18,23 @@ def test_groups_are_listed_paused_and_resumed(jobline, queue):
     assert jobline("group", "ls", "nowhere").code == Exit.NOT_FOUND
 
 
+def test_one_group_is_shown_with_what_it_waits_for(jobline, queue):
+    for group in ("a", "a", "ab"):
+        assert jobline("push", queue, "{}", "--group", group).code == Exit.OK
+    jobline("group", "set", queue, "a", "max_waiting=7")
+    shown = jobline("group", "get", queue, "a").out
+    assert "max_waiting=7" in shown
+    assert "waits for" not in shown
+    found = jobline("group", "get", queue, "a", "--json").document
+    assert (found["group"], found["ready"], found["active"]) == ("a", 2, 0)
+    jobline("group", "pause", queue, "a", "--reason", "fraud")
+    assert "to be resumed" in jobline("group", "get", queue, "a").out
+    missing = jobline("group", "get", queue, "b")
+    assert missing.code == Exit.NOT_FOUND
+    assert f"group b of queue {queue} has no live jobs" in missing.err
+    assert jobline("group", "get", "nowhere", "a").code == Exit.NOT_FOUND
+
+
 def test_settings_of_a_group_are_words(jobline, queue):
     jobline("push", queue, "{}", "--group", "a")
     shown = jobline("group", "set", queue, "a", "concurrency=2", "on_dead_head=hold").out

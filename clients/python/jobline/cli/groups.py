@@ -11,6 +11,7 @@ from jobline.cli.as_json import plain
 from jobline.cli.command import QUEUES, Cli, command
 from jobline.cli.durations import show_span
 from jobline.cli.output import Column, pairs
+from jobline.errors import NotFound
 
 
 def register(app: typer.Typer) -> None:
@@ -18,6 +19,7 @@ def register(app: typer.Typer) -> None:
     groups = typer.Typer(help="Groups of a queue: look, set, pause.", no_args_is_help=True)
     app.add_typer(groups, name="group", rich_help_panel=QUEUES)
     command(groups, "ls")(ls)
+    command(groups, "get")(get)
     command(groups, "set")(set_)
     command(groups, "pause")(pause)
     command(groups, "resume")(resume)
@@ -27,6 +29,17 @@ def ls(cli: Cli, queue: option.QueueName, prefix: option.GroupPrefix = "") -> No
     """List the groups of a queue that have jobs, settings, a pause or a dead head."""
     found = cli.client.queues.groups.list(queue, prefix)
     cli.out.items(found, plain, _COLUMNS, none="No groups.")
+
+
+def get(cli: Cli, queue: option.QueueName, group: option.GroupName) -> None:
+    """Show one group: its settings, its jobs, and what it waits for."""
+    # By name, so that it is the first of those that start as it does.
+    first = next(iter(cli.client.queues.groups.list(queue, group, page_size=1)), None)
+    if first is None or first.group != group:
+        raise NotFound(
+            f"group {group} of queue {queue} has no live jobs, settings, pause or dead head"
+        )
+    _show(cli, first)
 
 
 def set_(
@@ -65,6 +78,17 @@ def _dead_heads(group: Group) -> str:
     return ", ".join(map(str, group.dead_heads))
 
 
+def _waits_for(group: Group) -> str:
+    """Says what must happen before another job of it is handed out, "" for nothing."""
+    found = ["to be resumed"] if group.paused else []
+    if group.dead_heads:
+        found.append("its dead jobs to be retried or deleted")
+    is_serial = group.weight is None
+    if not found and is_serial and group.ready and group.active:
+        found.append("an active job to end, or a higher concurrency")
+    return " and ".join(found)
+
+
 def _worker_time(group: Group) -> str:
     return "" if group.worker_time is None else show_span(group.worker_time.total_seconds())
 
@@ -96,6 +120,7 @@ def _show(cli: Cli, group: Group) -> None:
         ("weight", "" if group.weight is None else f"{group.weight:,}"),
         ("worker time", _worker_time(group)),
         ("held by dead", _dead_heads(group)),
+        ("waits for", _waits_for(group)),
         ("settings", _settings(group) or "those of the queue"),
     ]
     cli.out.document(plain(group), pairs(rows))
