@@ -22,12 +22,14 @@ from benchmarks import (
     clients,
     draining,
     due,
+    grouped,
     growth,
     h2load,
     idle,
     keys,
     latency,
     limited,
+    limited_rows,
     machine,
     operators,
     profiling,
@@ -49,6 +51,18 @@ async def _look_on(bench: Bench) -> None:
     await operators.act(bench)
 
 
+async def _more(bench: Bench) -> None:
+    """P11: more jobs, more queues, and more groups."""
+    await growth.grow(bench)
+    await grouped.grow(bench)
+
+
+async def _limits(bench: Bench) -> None:
+    """P13: limits, and what else users turn on."""
+    await limited.limit(bench)
+    await limited_rows.limit_rows(bench)
+
+
 async def _many(bench: Bench) -> None:
     """P12: many jobs become due at once, many have keys, and many wait for others."""
     await due.become_due(bench)
@@ -67,9 +81,9 @@ BENCHMARKS: dict[str, Benchmark] = {
     "P8": latency.until_handed_out,
     "P9": sizes.memory,
     "P10": sizes.start,
-    "P11": growth.grow,
+    "P11": _more,
     "P12": _many,
-    "P13": limited.limit,
+    "P13": _limits,
     "P14": idle.idle,
     "P15": _look_on,
 }

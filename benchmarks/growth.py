@@ -45,12 +45,12 @@ async def _waiting(bench: Bench) -> None:
             await server.wire.fill(level - waiting)
             waiting = level
             rates.append(await _rate(bench, server, ["bench"]))
-            _add(bench, f"{level:,} jobs waiting", rates)
+            add_rate(bench, f"{CALLERS} callers, {level:,} jobs waiting", rates)
         if not bench.quick:
             # The jobs of the last level were still being written into tables.
             await _folded(server)
             rates.append(await _rate(bench, server, ["bench"]))
-            _add(bench, f"{waiting:,} jobs waiting, all in tables", rates)
+            add_rate(bench, f"{CALLERS} callers, {waiting:,} jobs waiting, all in tables", rates)
 
 
 async def _folded(server: Running) -> None:
@@ -71,17 +71,18 @@ async def _queues(bench: Bench) -> None:
         async with bench.server("native") as server:
             await fill_queues(server.wire, names, jobs)
             rates.append(await _rate(bench, server, names))
-        _add(bench, f"{number * jobs:,} jobs waiting in {number:,} queues", rates)
+        what = f"{CALLERS} callers, {number * jobs:,} jobs waiting in {number:,} queues"
+        add_rate(bench, what, rates)
 
 
-def _add(bench: Bench, what: str, rates: list[float]) -> None:
+def add_rate(bench: Bench, what: str, rates: list[float]) -> None:
     """A figure beside the first of its kind."""
     ratio = rates[-1] / rates[0]
     is_first = len(rates) == 1
     bench.add(
         Figure(
             "P11",
-            f"push + pull + ack, {A_CALL:,} a call, {CALLERS} callers, {what}",
+            f"push + pull + ack, {A_CALL:,} a call, {what}",
             rates[-1],
             Unit.JOBS,
             ratio="" if is_first else f"{ratio:.0%} of the smallest (target ≥ 80%)",
@@ -140,13 +141,14 @@ class Cycles:
                 begun += 1
                 # The step is prime, so that neighbours meet other shards.
                 turn = next(self._turns) * 7_919 % len(self._pulls)
-                await _cycle(self._wire, self._pushes[turn] + self._payloads, self._pulls[turn])
+                await cycle(self._wire, self._pushes[turn] + self._payloads, self._pulls[turn])
 
         await asyncio.gather(*(caller() for _ in range(CALLERS)))
         return begun * A_CALL / (perf_counter() - began)
 
 
-async def _cycle(wire: Wire, push: bytes, pull: bytes) -> None:
+async def cycle(wire: Wire, push: bytes, pull: bytes) -> None:
+    """Pushes a thousand jobs, and pulls and acks as many."""
     await wire.push(push)
     ids, deliveries = leases_of(job_service_pb2.PullResponse.FromString(await wire.pull(pull)))
     if len(ids) != A_CALL:

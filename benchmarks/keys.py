@@ -1,4 +1,5 @@
-"""P12: a million keys. A push costs what it cost when there were few, and a key so many bytes.
+"""P12: a million keys, and nearly as many groups. A push costs what it cost when there were few, a
+key or a group so many bytes.
 
 Pushes of a thousand payloads with a column of keys go out from a few callers, in slices; the best
 of the first slices stands beside the best of the last ones. The same jobs without such keys say
@@ -15,9 +16,12 @@ from typing import NamedTuple
 from benchmarks import bodies
 from benchmarks.bench import Bench, Running
 from benchmarks.figures import Figure, Unit, at_most
+from jobline import AsyncClient
 from jobline.v1 import job_pb2, job_service_pb2
 
 KEYS = 1_000_000
+# Below what a server lets in, with those of the first jobs.
+GROUPS = 900_000
 A_CALL = 1_000
 CALLERS = 4
 # Slices of so many jobs; the first and the last few are compared.
@@ -33,35 +37,42 @@ Body = Callable[[range], bytes]
 
 class Kind(NamedTuple):
     """A kind of keys: its name, a push of jobs with such keys, and how many bytes a key may take. A
-    job with a unique key is an object of its own, and no member of a lot; that counts, too.
+    job with a unique key or a group is an object of its own, and no member of a lot; that counts,
+    too. `each` is what there are `number` of; `fair` is whether its queue is.
     """
 
     name: str
     body: Body
     target: float
+    each: str = "key"
+    number: int = KEYS
+    fair: bool = False
 
 
 async def many_keys(bench: Bench) -> None:
     """P12: rates as keys get more, and the memory of each."""
-    _, without = await _pushed(bench, _plain)
+    _, without = await _pushed(bench, Kind("none", _plain, 0))
     for kind in KINDS:
-        rates, with_keys = await _pushed(bench, kind.body)
+        rates, with_keys = await _pushed(bench, kind)
         first, last = max(rates[:ENDS]), max(rates[-ENDS:])
-        count = bench.scaled(KEYS)
+        count = bench.scaled(kind.number)
         what = f"push, {A_CALL:,} {kind.name} a call, {CALLERS} callers, the last of {count:,}"
         flat = last / first
         ratio = f"{flat:.0%} of the first (target ≥ {FLAT_MIN:.0%})"
         bench.add(Figure("P12", what, last, Unit.JOBS, ratio=ratio, ratio_met=flat >= FLAT_MIN))
         ratio = f"{with_keys / without:.1f} × a plain job with it"
-        what = f"memory, {count:,} {kind.name}: of each key"
+        what = f"memory, {count:,} {kind.name}: of each {kind.each}"
         each = with_keys - without
         bench.add(Figure("P12", what, each, Unit.BYTES, at_most(kind.target), ratio))
 
 
-async def _pushed(bench: Bench, body: Body) -> tuple[list[float], float]:
+async def _pushed(bench: Bench, kind: Kind) -> tuple[list[float], float]:
     """Pushes jobs; returns the rate of each slice, and the bytes of memory of each job."""
-    count = bench.scaled(KEYS)
+    count, body = bench.scaled(kind.number), kind.body
     async with bench.server("native", "--max-keys", str(2 * KEYS)) as server:
+        if kind.fair:
+            async with AsyncClient(server.address) as client:
+                await client.queues.update(bodies.QUEUE, fair=True)
         await _slice(server, body, range(count, count + WARM_JOBS))
         before = await _memory(server)
         rates = [await _slice(server, body, numbers) for numbers in _slices(count)]
@@ -119,6 +130,12 @@ def _with_unique_keys(numbers: range) -> bytes:
     return request.SerializeToString()
 
 
+def _grouped(numbers: range) -> bytes:
+    request = _request(numbers)
+    request.groups.extend([f"group-{number:012}" for number in numbers])
+    return request.SerializeToString()
+
+
 def _throttled(numbers: range) -> bytes:
     request = _request(numbers)
     request.unique_keys.extend(_keys(numbers))
@@ -131,4 +148,6 @@ KINDS = (
     Kind("job keys", _with_job_keys, 350),
     Kind("unique keys", _with_unique_keys, 850),
     Kind("throttled unique keys", _throttled, 1_100),
+    Kind("groups", _grouped, 1_000, "group", GROUPS),
+    Kind("tenants", _grouped, 3_000, "tenant", GROUPS, fair=True),
 )
