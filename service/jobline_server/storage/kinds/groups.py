@@ -61,7 +61,7 @@ def load_groups(loading: Loading, rows: Iterator[ItemRow]) -> None:
             queue.groups.dead_heads[job_id] = group
 
 
-def note_member(loading: Loading, job: Job, blob: bytes) -> None:
+def note_member(loading: Loading, job: Job, *, is_admitted: bool) -> None:
     """Counts a job in its group. If it is READY, it goes to its lane, or waits in the group, once
     all items are there.
     """
@@ -71,7 +71,7 @@ def note_member(loading: Loading, job: Job, blob: bytes) -> None:
     if queue.fair is not None:
         if is_ready:
             loading.ready[queue].append(job)
-    elif store_pb2.StoredJob.FromString(blob).admitted:
+    elif is_admitted:
         known_group(loading.shard, queue, job.ties.group).admit(job)
         if is_ready:
             loading.ready[queue].append(job)

@@ -87,7 +87,10 @@ def encode_job(job: Job) -> bytes:
 
 def decode_job(blob: bytes, queue_of: QueueOf, holder_of: HolderOf) -> Job:
     """Returns the job in a blob, given to its holder if it is ACTIVE."""
-    message = store_pb2.StoredJob.FromString(blob)
+    return _job_of(store_pb2.StoredJob.FromString(blob), queue_of, holder_of)
+
+
+def _job_of(message: store_pb2.StoredJob, queue_of: QueueOf, holder_of: HolderOf) -> Job:
     job = Job(
         message.id,
         queue_of(message.queue),
@@ -153,7 +156,8 @@ def load_jobs(loading: Loading, rows: Iterator[ItemRow]) -> None:
     ids_of: dict[Queue, list[int]] = {}
     loaded: list[Job] = []
     for row in rows:
-        job = decode_job(row.blob, queue_of, holder_of)
+        message = store_pb2.StoredJob.FromString(row.blob)
+        job = _job_of(message, queue_of, holder_of)
         queue, payload_bytes = job.queue, len(job.payload)
         loaded.append(job)
         ids_of.setdefault(queue, []).append(job.id)
@@ -163,7 +167,7 @@ def load_jobs(loading: Loading, rows: Iterator[ItemRow]) -> None:
         if job.details is not NO_DETAILS:
             shard.count_reports(job.details.report_bytes())
         if job.ties.group:
-            note_member(loading, job, row.blob)
+            note_member(loading, job, is_admitted=message.admitted)
         if job.state is _READY:
             if not job.ties.group:
                 ready[queue].append(job)
