@@ -147,6 +147,7 @@ class ModelGroups:
         for job in active:
             if job.queue == queue and job.group:
                 self.of(job).admitted.append(job.id)
+                job.group_place = job.place
         for job in sorted(ready, key=lambda job: job.place):
             if job.queue == queue and job.group:
                 self.of(job).line.append(job.id)
