@@ -17,7 +17,9 @@ from benchmarks.growth import A_CALL, CALLERS, add_rate, cycle
 from jobline import AsyncClient
 from jobline.v1 import job_service_pb2
 
-GROUPS = (1_000, 10_000, 100_000)
+# More than the callers hold at a time, as a group lets one job run.
+GROUPS_MIN = 2 * CALLERS * A_CALL
+GROUPS = (GROUPS_MIN, 100_000)
 JOBS_A_GROUP = 5
 DEPTHS = (1_000, 95_000)
 # As many as may run at a time; a group of its own lets one run.
@@ -33,7 +35,7 @@ async def grow(bench: Bench) -> None:
 
 async def _groups(bench: Bench, kind: str, *, fair: bool) -> None:
     rates: list[float] = []
-    for number in [max(A_CALL, bench.scaled(groups)) for groups in GROUPS]:
+    for number in [max(GROUPS_MIN, bench.scaled(groups)) for groups in GROUPS]:
         names = [f"group-{index}" for index in range(number)]
         pushes = [_push(names[at : at + A_CALL]) for at in range(0, number, A_CALL)]
         async with bench.server("native") as server, AsyncClient(server.address) as client:
