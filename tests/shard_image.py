@@ -205,6 +205,8 @@ def _groups(queue: Queue) -> dict[str, tuple[Any, ...]]:
             group.settings,
             (group.paused, group.paused_by, group.pause_reason),
             group.dead_heads,
+            group.limited,
+            group.is_used_up,
             [(job.id, job.state) for job in group.admitted],
             [job.id for job in group.waiting()],
             group.live,

@@ -46,6 +46,16 @@ def test_settings_of_a_group_are_words(jobline, queue):
     assert "group.concurrency" in jobline("queue", "set", queue, "group.concurrency=3").out
 
 
+def test_group_is_limited_for_a_time_and_has_a_rate(jobline, queue):
+    jobline("push", queue, "{}", "--group", "a")
+    limited = jobline("group", "limit", queue, "a", "--for", "5m", "--reason", "429").out
+    assert "429" in limited
+    assert "429" in jobline("group", "ls", queue).out
+    lifted = jobline("group", "limit", queue, "a", "--json").document
+    assert not lifted.get("limited_until")
+    assert "rate=60/1 min" in jobline("group", "set", queue, "a", "rate=60/1m").out
+
+
 def test_job_shows_its_group_and_is_found_by_it(jobline, queue):
     pushed = jobline("push", queue, "{}", "--group", "acme", "--json").document["id"]
     assert "acme" in jobline("job", "get", pushed).out

@@ -120,7 +120,7 @@ VALID["LimiterService/UpsertLimiter"]["concurrency"] = 5
 VALID["LimiterService/ListLimiters"] = {"pageSize": 5}
 for _name in ("Get", "Pause", "Resume", "Limit", "Drain"):
     VALID[f"QueueService/{_name}Queue"] = {"queue": "fuzz"}
-for _name in ("Pause", "Resume"):
+for _name in ("Pause", "Resume", "Limit"):
     VALID[f"QueueService/{_name}Group"] = {"queue": "fuzz", "group": "g"}
 
 

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from jobline_server.engine.commands import Push, Refused
+from jobline_server.engine.decide.group_limits import decide_limit_group
 from jobline_server.engine.decide.groups import (
     decide_pause_group,
     decide_resume_group,
@@ -14,6 +15,7 @@ from jobline_server.engine.decide.groups import (
 from jobline_server.engine.decide.push import decide_push
 from jobline_server.engine.decide.timers import open_gates
 from jobline_server.engine.group_settings import GroupSettings, OnDeadHead
+from jobline_server.engine.rates import RateLimit
 from jobline_server.engine.ties import Ties
 from jobline_server.engine.values import DEFAULT_OPTIONS
 from tests.pushed_rows import NewJob, rows_of
@@ -27,6 +29,7 @@ group_settings = st.sampled_from(
         GroupSettings(concurrency=2),
         GroupSettings(max_waiting=4, on_dead_head=OnDeadHead.HOLD),
         GroupSettings(weight=5),
+        GroupSettings(rate=RateLimit(1, 2_000, 2), concurrency=2),
     ]
 )
 
@@ -82,7 +85,9 @@ class GroupRules(RuleBasedStateMachine):
         queue=queues,
         group=groups,
         wanted=group_settings,
-        what=st.sampled_from(["pause", "resume", "resume", "settings", "settings"]),
+        what=st.sampled_from(
+            ["pause", "resume", "resume", "settings", "settings", "limit", "lift"]
+        ),
     )
     def operate_on_a_group(self, queue, group, wanted, what):
         shard, now = self.world.shard, self.world.now
@@ -92,5 +97,8 @@ class GroupRules(RuleBasedStateMachine):
             decide_pause_group(shard, now, queue, group, "somebody", "a reason")
         elif what == "resume":
             decide_resume_group(shard, now, queue, group)
+        elif what in ("limit", "lift"):
+            until_ms = now.wall_ms + 5_000 if what == "limit" else 0
+            decide_limit_group(shard, now, queue, group, until_ms, "somebody", "429")
         else:
             decide_update_group(shard, now, queue, group, wanted, None)

@@ -29,6 +29,18 @@ GROUP_FACTS = {
         reason=text,
         number=ids,
     ),
+    group_entries.GroupLimited: st.builds(
+        group_entries.GroupLimited,
+        at_ms=moments,
+        queue=text,
+        group=text,
+        until_ms=moments,
+        principal=text,
+        reason=text,
+        number=ids,
+        is_used_up=st.booleans(),
+        leased=st.lists(ids, max_size=3),
+    ),
     group_entries.GroupResumed: st.builds(
         group_entries.GroupResumed, at_ms=moments, queue=text, group=text
     ),

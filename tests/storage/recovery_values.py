@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from jobline_server.engine.ageing import Ageing
 from jobline_server.engine.dead_letters import AutoRetry, DeadLetters
 from jobline_server.engine.decide.update import JobChange
+from jobline_server.engine.group_settings import GroupSettings
 from jobline_server.engine.job_log import NewLine
 from jobline_server.engine.rates import RateLimit
 from jobline_server.engine.rules import DeliveryMode, JobRules
@@ -42,6 +43,7 @@ SETTINGS = (
     QueueSettings(ttl_ms=10_000, expired_to_dead=True),
     QueueSettings(max_attempts=2, lease_ms=5_000, rate=RateLimit(5, 1_000, 9), concurrency=6),
     QueueSettings(min_ack_level=AckLevel.FSYNCED, retention=Retention(remove_on_fail=True)),
+    QueueSettings(group=GroupSettings(rate=RateLimit(1, 2_000), concurrency=3)),
     QueueSettings(max_attempts=1, dead_letters=DeadLetters(auto_retry=AutoRetry(1_000, 2))),
     QueueSettings(fair=True, ageing=Ageing(1_000)),
     QueueSettings(ageing=Ageing(2_000, 4, 9)),

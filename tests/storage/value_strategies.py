@@ -69,12 +69,19 @@ retentions = st.builds(
     count=optional(st.integers(0, 10**7)),
 )
 on_dead_heads = st.none() | st.sampled_from(OnDeadHead)
+rate_limits = st.builds(
+    RateLimit,
+    rate=st.integers(1, 10**6),
+    period_ms=st.integers(10, 10**9),
+    burst=optional(st.integers(1, 10**6)),
+)
 group_settings = st.builds(
     GroupSettings,
     concurrency=st.none() | st.integers(1, 1_000),
     max_waiting=st.none() | st.integers(1, 100_000),
     on_dead_head=on_dead_heads,
     weight=st.none() | st.integers(1, 1_000),
+    rate=st.none() | rate_limits,
 ).map(lambda made: NO_GROUP_SETTINGS if made == NO_GROUP_SETTINGS else made)
 job_rules = st.builds(
     JobRules,
@@ -133,12 +140,6 @@ shard_messages = st.one_of(
     st.lists(st.tuples(ids, st.sampled_from(ParentEnd)), max_size=3).map(
         lambda rows: EndsOfJobs(tuple(one for one, _ in rows), tuple(end for _, end in rows))
     ),
-)
-rate_limits = st.builds(
-    RateLimit,
-    rate=st.integers(1, 10**6),
-    period_ms=st.integers(10, 10**9),
-    burst=optional(st.integers(1, 10**6)),
 )
 auto_retries = st.builds(AutoRetry, st.integers(1, 2**40), st.integers(1, 20))
 dead_letters = st.builds(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import IntEnum
 from typing import Literal, Self, TypedDict
 
-from jobline._arguments import member_given, message_of
+from jobline._arguments import member_given, message_given, message_of
+from jobline._rate_limit import RateLimit
 from jobline._reading import read
 from jobline.v1 import queue_pb2
 
@@ -33,6 +34,7 @@ class GroupSettingsHow(TypedDict, total=False):
     max_waiting: int | None
     on_dead_head: OnDeadHeadName | None
     weight: int | None
+    rate: RateLimit | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,12 +47,14 @@ class GroupSettings:
     - `on_dead_head`: what the group does when a job that ran is dead: "continue" (default), or
       "hold" until that job is retried or deleted.
     - `weight`: in a fair queue, the group's share of the workers' time, 1 … 1,000 (default 1).
+    - `rate`: how many jobs of the group may start in a time (default: no limit).
     """
 
     concurrency: int | None = None
     max_waiting: int | None = None
     on_dead_head: OnDeadHeadName | None = None
     weight: int | None = None
+    rate: RateLimit | None = None
 
     @classmethod
     def from_message(cls, message: queue_pb2.GroupSettings) -> Self:
@@ -60,6 +64,7 @@ class GroupSettings:
             max_waiting=message.max_waiting if message.HasField("max_waiting") else None,
             on_dead_head=_DEAD_HEADS.get(message.on_dead_head),
             weight=message.weight if message.HasField("weight") else None,
+            rate=RateLimit.from_message(message.rate) if message.HasField("rate") else None,
         )
 
     def to_message(self) -> queue_pb2.GroupSettings:
@@ -71,6 +76,7 @@ class GroupSettings:
             max_waiting=self.max_waiting,
             on_dead_head=on_dead_head,
             weight=self.weight,
+            rate=message_given("rate", self.rate, RateLimit),
         )
 
 
@@ -83,6 +89,9 @@ class Group:
     - `dead_heads`: dead jobs that hold it until they are retried or deleted.
     - `weight`, `worker_time`: in a fair queue, its weight, and how long workers have held its jobs
       in all.
+    - `limited_until`: until when it hands out nothing, as `limit` or a worker said; `limited_by`
+      and `limited_reason`: by whom and why.
+    - `tokens`: those of its rate that are in store; None without a rate.
     """
 
     queue: str
@@ -97,6 +106,10 @@ class Group:
     dead_heads: tuple[int, ...]
     weight: int | None = None
     worker_time: timedelta | None = None
+    limited_until: datetime | None
+    limited_by: str
+    limited_reason: str
+    tokens: int | None
 
     @classmethod
     def from_message(cls, message: queue_pb2.Group) -> Self:

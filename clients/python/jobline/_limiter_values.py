@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Self
 
-from jobline._queue_values import RateLimit
+from jobline._rate_limit import RateLimit
 from jobline._reading import read
 from jobline.v1 import limiter_service_pb2
 

@@ -15,40 +15,11 @@ from jobline._enums import AckLevel, AckLevelName, known
 from jobline._group_values import GroupSettings
 from jobline._option_enums import DeliveryMode, DeliveryModeName
 from jobline._option_parts import Backoff, Retention
+from jobline._rate_limit import RateLimit
 from jobline._reading import read
 from jobline._times import Seconds, from_duration
 from jobline._unique_mode import UniqueMode, UniqueModeName, known_mode
 from jobline.v1 import queue_pb2
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RateLimit:
-    """How many jobs may start in a time, wherever: `rate` per `period` (default 1 s, 10 ms … 31
-    days), up to `burst` at once (default: `rate`). Both numbers are 1 … 1,000,000.
-    """
-
-    rate: int
-    period: Seconds | None = None
-    burst: int | None = None
-
-    @classmethod
-    def from_message(cls, message: queue_pb2.RateLimit) -> Self:
-        """Returns the value of the protocol's message; the period is a timedelta."""
-        has = message.HasField
-        return cls(
-            rate=message.rate,
-            period=from_duration(message.period) if has("period") else None,
-            burst=message.burst if has("burst") else None,
-        )
-
-    def to_message(self) -> queue_pb2.RateLimit:
-        """Returns the message of the protocol."""
-        return message_of(
-            queue_pb2.RateLimit,
-            rate=self.rate,
-            period=duration_given("rate.period", self.period),
-            burst=self.burst,
-        )
 
 
 class SettingsHow(TypedDict, total=False):

@@ -136,7 +136,7 @@ class FairShare:
         group = self.groups.find(tenant.name)
         if group is None:
             return UNLIMITED
-        if group.paused or group.dead_heads:
+        if group.is_stopped() or group.dead_heads:
             return 0
         most = group.settings.concurrency or self.defaults.concurrency
         return UNLIMITED if most is None else max(most - tenant.active, 0)

@@ -7,7 +7,8 @@ are. When an admitted job leaves the group, the next one is admitted by the same
     waiting:  14  13  12  11  ──▶  admitted: 10 (ACTIVE)        concurrency 1
 
 A job keeps its place while it is admitted: a retry, a release or a lost lease lets no other job in.
-A group exists while it has live jobs, settings, a pause, or a dead job that holds it.
+A group exists while it has live jobs, settings, a pause, a limit for a time, or a dead job that
+holds it.
 """
 
 from __future__ import annotations
@@ -17,9 +18,11 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Protocol
 
 from jobline_server.engine import limits
+from jobline_server.engine.allowance import TimeLimit
 from jobline_server.engine.group_settings import NO_GROUP_SETTINGS, GroupSettings
 from jobline_server.engine.lane import LaneItem
 from jobline_server.engine.name_table import NameTable
+from jobline_server.engine.rates import RateLimit
 from jobline_server.engine.ties import NO_CLAIM, Ties
 from jobline_server.engine.values import JobState
 
@@ -37,7 +40,8 @@ class Member(LaneItem, Protocol):
 
 class Group:
     """A group of one queue. `number` is the key of its record in a checkpoint, 0 without one;
-    `dead_heads` are dead jobs that hold it.
+    `dead_heads` are dead jobs that hold it. While it is `limited` it lets nothing out: until a time
+    that somebody set, or, if `is_used_up`, until the next token of its rate.
     """
 
     __slots__ = (
@@ -50,6 +54,8 @@ class Group:
         "paused_by",
         "pause_reason",
         "dead_heads",
+        "limited",
+        "is_used_up",
         "_only",
         "_several",
         # bookkeeping
@@ -68,6 +74,8 @@ class Group:
         self.paused = False
         self.paused_by = self.pause_reason = ""
         self.dead_heads: tuple[int, ...] = ()
+        self.limited: TimeLimit | None = None
+        self.is_used_up = False
         # The admitted jobs: most groups have one at a time, without a table that is larger than it;
         # others have a table by id, as they may have a thousand.
         self._only: Member | None = None
@@ -130,9 +138,13 @@ class Group:
 
     def has_room(self, defaults: GroupSettings) -> bool:
         """Returns whether it may admit a job, if its queue has these settings for groups."""
-        if self.paused or self.dead_heads:
+        if self.is_stopped() or self.dead_heads:
             return False
         return len(self.admitted) < concurrency(self.settings, defaults)
+
+    def is_stopped(self) -> bool:
+        """Returns whether none of its READY jobs may be in lanes."""
+        return self.paused or self.limited is not None
 
     def put_last(self, job: Member) -> None:
         """Has a READY job wait behind all others."""
@@ -209,7 +221,8 @@ class Group:
 
     def has_record(self) -> bool:
         """Returns whether it has anything that its jobs do not say."""
-        return self.paused or bool(self.dead_heads) or self.settings != NO_GROUP_SETTINGS
+        has_some = self.is_stopped() or bool(self.dead_heads)
+        return has_some or self.settings != NO_GROUP_SETTINGS
 
 
 class GroupTable(NameTable[Group]):
@@ -231,3 +244,8 @@ def concurrency(settings: GroupSettings, defaults: GroupSettings) -> int:
 def max_waiting(settings: GroupSettings, defaults: GroupSettings) -> int | None:
     """Returns how many jobs of a group may wait, if it or its queue says so."""
     return settings.max_waiting or defaults.max_waiting
+
+
+def rate_of(settings: GroupSettings, defaults: GroupSettings) -> RateLimit | None:
+    """Returns how many jobs of a group may start in a time; None without a limit."""
+    return settings.rate or defaults.rate

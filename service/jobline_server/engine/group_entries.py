@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from jobline_server.engine.group_settings import GroupSettings
 
@@ -39,4 +39,22 @@ class GroupResumed:
     group: str
 
 
-GroupFact = GroupChanged | GroupPaused | GroupResumed
+@dataclass(slots=True)
+class GroupLimited:
+    """A group lets nothing out until a wall time, as `principal` said, or because it has used up
+    its rate; 0: it goes on. `number` is the key of its record; `leased` are jobs of it that go out
+    in the same step.
+    """
+
+    at_ms: int
+    queue: str
+    group: str
+    until_ms: int
+    principal: str = ""
+    reason: str = ""
+    number: int = 0
+    is_used_up: bool = False
+    leased: list[int] = field(default_factory=list)
+
+
+GroupFact = GroupChanged | GroupPaused | GroupResumed | GroupLimited

@@ -60,8 +60,12 @@ class GroupRoom:
     def refusal_of_new(self, count: int) -> Refused | None:
         """Admits new groups and returns None, or returns a refusal if there are too many."""
         load = self._load
-        if count and load.groups + self._new + count > load.groups_max:
-            message = f"the server has {load.groups} of {load.groups_max} groups"
+        groups = max(load.groups + self._new + count, load.group_buckets + count)
+        if count and groups > load.groups_max:
+            message = (
+                f"the server has {load.groups} groups, and remembers the tokens of "
+                f"{load.group_buckets}; {load.groups_max} are the most"
+            )
             return Refused(RefusalKind.GROUPS_FULL, message, retry_after_ms=RETRY_AFTER_MS)
         self._new += count
         return None

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
+from jobline_server.engine.rates import RateLimit
+
 
 class OnDeadHead(IntEnum):
     """What a group does when a job of it that ran is dead."""
@@ -22,6 +24,7 @@ class GroupSettings:
     on_dead_head: OnDeadHead | None = None
     weight: int | None = None
     """In a fair queue: its share of the workers' time, beside those of others."""
+    rate: RateLimit | None = None
 
 
 NO_GROUP_SETTINGS = GroupSettings()

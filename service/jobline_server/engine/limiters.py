@@ -27,6 +27,8 @@ from jobline_server.engine.rates import RateLimit
 from jobline_server.engine.rules import JobRules
 from jobline_server.engine.values import Now
 
+# Lanes examined each time that one gets in line: those whose jobs are gone leave it.
+SWEPT_EACH = 2
 # How soon more lanes are opened if nobody took from those that were opened before.
 AGAIN_MS = 2
 
@@ -46,7 +48,7 @@ class LimiterSettings:
 class Limiter:
     """The state of a name: its limits, how many of its jobs are active, and the lanes in line."""
 
-    __slots__ = ("active", "allowance", "asked_ms", "line", "name", "opened", "settings")
+    __slots__ = ("active", "allowance", "asked_ms", "line", "name", "opened", "settings", "swept")
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -55,6 +57,8 @@ class Limiter:
         self.active = 0
         # Lanes with a closed gate, first come first served, and what the next job of each costs.
         self.line: dict[tuple[Queue, LaneKey], int] = {}
+        # The same lanes, in the order in which they are examined next.
+        self.swept: dict[tuple[Queue, LaneKey], None] = {}
         # When its line is looked at next, in monotonic milliseconds; None without a time.
         self.asked_ms: int | None = None
         # Lanes opened since a job took from it.
@@ -134,6 +138,9 @@ class Limiters:
         known once the jobs before it have taken their tokens: in the next look.
         """
         limiter.line[queue, key] = cost
+        limiter.swept.setdefault((queue, key))
+        for _ in range(SWEPT_EACH):
+            _sweep_one(limiter)
         self._ask(limiter, now.mono_ms)
 
     def leave(self, queue: Queue) -> None:
@@ -142,6 +149,7 @@ class Limiters:
             for name in key[3].limiters if key[3] is not None else ():
                 limiter = self.by_name.get(name)
                 if limiter is not None and limiter.line.pop((queue, key), None) is not None:
+                    limiter.swept.pop((queue, key), None)
                     self._forget(limiter)
 
     def first_ms(self) -> int | None:
@@ -197,6 +205,8 @@ class Limiters:
                 self._ask(limiter, again_ms)
             elif opened:
                 self._ask(limiter, now.mono_ms + AGAIN_MS)
+        else:
+            limiter.swept.clear()
         self._forget(limiter)
 
     def _ask(self, limiter: Limiter, at_ms: int) -> None:
@@ -219,3 +229,15 @@ class Limiters:
     def _forget(self, limiter: Limiter) -> None:
         if limiter.is_over() and self.by_name.get(limiter.name) is limiter:
             del self.by_name[limiter.name]
+
+
+def _sweep_one(limiter: Limiter) -> None:
+    """Examines one lane in line: one without jobs leaves it, and is forgotten by its queue."""
+    entry = next(iter(limiter.swept))
+    del limiter.swept[entry]
+    queue, key = entry
+    lane = queue.find_lane(key)
+    if lane is not None and lane.ready:
+        limiter.swept[entry] = None
+    elif limiter.line.pop(entry, None) is not None:
+        queue.open_gate(key)

@@ -26,6 +26,7 @@ class Load:
     requests: int = 0
     calls: int = 0
     groups: int = 0
+    group_buckets: int = 0
     throttles: int = 0
     dependencies: int = 0
     outgoing_jobs: int = 0

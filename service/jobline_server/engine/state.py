@@ -12,6 +12,7 @@ from jobline_server.engine import limits
 from jobline_server.engine.age import Age
 from jobline_server.engine.changes import Bundle, Changes
 from jobline_server.engine.clocks import LeaseClocks
+from jobline_server.engine.closed_groups import ClosedGroups
 from jobline_server.engine.delayed import Delayed
 from jobline_server.engine.dependencies import Dependencies
 from jobline_server.engine.effects import Effect, QueueWoken, Revoked
@@ -19,6 +20,7 @@ from jobline_server.engine.expiring import Expiring
 from jobline_server.engine.fair import FairShare
 from jobline_server.engine.gate_timers import GateTimers
 from jobline_server.engine.group import Group
+from jobline_server.engine.group_rates import GroupRates
 from jobline_server.engine.job import Job
 from jobline_server.engine.keys import KeyTable
 from jobline_server.engine.limiter_counts import active_of, join
@@ -73,6 +75,8 @@ class ShardState:
         self.load = load
         # Of what workers reported on its jobs, such as logs.
         self.report_bytes = 0
+        self.group_rates = GroupRates()
+        self.closed_groups = ClosedGroups()
         # Those of the server take over when the shard is open.
         self.limiters = Limiters()
         self.clocks = LeaseClocks()
@@ -153,6 +157,7 @@ class ShardState:
         load.active_jobs -= sum(queue.counts[JobState.ACTIVE] for queue in self.queues.values())
         load.payload_bytes -= sum(queue.payload_bytes for queue in self.queues.values())
         load.report_bytes -= self.report_bytes
+        load.group_buckets -= len(self.group_rates)
         load.groups -= sum(len(queue.groups) for queue in self.queues.values())
         load.keys -= len(self.keys.records)
         load.requests -= len(self.requests.records)
@@ -268,6 +273,10 @@ class ShardState:
         self.limiters = self.load.limiters
         active = active_of(self.jobs.every(), self.lots.lots.every())
         join(self.limiters, self.own_limiters, active, now)
+        self.load.group_buckets -= len(self.group_rates)
+        self.group_rates.restart(self.group_records.every(), self.queues, now.mono_ms)
+        self.load.group_buckets += len(self.group_rates)
+        self.closed_groups.restart(self.group_records.every(), self.queues, now)
         give_all_away(self.queues.values())
         self.sticky = StickyJobs()
         self.clocks.restart(now, chain(runs, singles))

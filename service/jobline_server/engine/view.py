@@ -7,11 +7,13 @@ from typing import Protocol
 
 from jobline_server.engine.age import Age
 from jobline_server.engine.clocks import LeaseClocks
+from jobline_server.engine.closed_groups import ClosedGroups
 from jobline_server.engine.delayed import Delayed
 from jobline_server.engine.dependencies import Dependencies
 from jobline_server.engine.entries import Fact
 from jobline_server.engine.expiring import Expiring
 from jobline_server.engine.gate_timers import GateTimers
+from jobline_server.engine.group_rates import GroupRates
 from jobline_server.engine.job import Job
 from jobline_server.engine.keys import KeyRecord
 from jobline_server.engine.limiters import Limiters, LimiterSettings
@@ -166,6 +168,14 @@ class ShardView(Protocol):
     @property
     def expiring(self) -> Expiring:
         """Jobs and lots with a TTL, by the time at which it ends."""
+
+    @property
+    def group_rates(self) -> GroupRates:
+        """The tokens of groups."""
+
+    @property
+    def closed_groups(self) -> ClosedGroups:
+        """Groups that let nothing out, by the time at which they go on."""
 
     @property
     def limiters(self) -> Limiters:

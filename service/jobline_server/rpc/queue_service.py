@@ -157,6 +157,18 @@ class QueueService:
         )
         return response
 
+    async def LimitGroup(
+        self, request: pb.LimitGroupRequest, _context: Context
+    ) -> pb.LimitGroupResponse:
+        """Stops dispatching jobs of a group until a time."""
+        queue, group = fields.queue_name(request.queue), groups.group_name(request.group)
+        until_ms = queues.limited_until_ms(request, self._runtime.core.wall_ms())
+        audit = selection.audit(request.reason)
+        view = await self._runtime.groups.limit_group(queue, group, until_ms, audit)
+        response = pb.LimitGroupResponse()
+        groups.fill_group(response.group, view)
+        return response
+
     async def ResumeGroup(
         self, request: pb.ResumeGroupRequest, _context: Context
     ) -> pb.ResumeGroupResponse:

@@ -173,6 +173,8 @@ class GroupView:
     dead_heads: tuple[int, ...]
     weight: int = 0
     worker_time_ms: int = 0
+    limited: TimeLimit | None = None
+    tokens: int | None = None
 
 
 @dataclass(slots=True)

@@ -92,12 +92,14 @@ class ConsumerRules(LeaseRules):
         picks=PICKS,
         delays=st.lists(DELAYS, min_size=6, max_size=6),
         why=st.sampled_from([ReleaseReason.SNOOZE, ReleaseReason.UNDELIVERED]),
+        limited_ms=st.sampled_from([0, 0, 0, 3_000]),
     )
-    def release(self, picks, delays, why):
+    def release(self, picks, delays, why, limited_ms):
         both = self.both
         both.begin()
+        until_ms = both.now.wall_ms + limited_ms if limited_ms else 0
         items = [
-            ReleaseItem(*both.lease_at(pick), delay, why)
+            ReleaseItem(*both.lease_at(pick), delay, why, until_ms)
             for pick, delay in zip(picks, delays, strict=False)
         ]
         found = decide_release(both.shard, both.now, items)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, rule
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from jobline_server.engine.commands import Push
 from jobline_server.engine.decide import groups
+from jobline_server.engine.decide.group_limits import decide_limit_group
 from jobline_server.engine.group_settings import GroupSettings, OnDeadHead
 from jobline_server.engine.ties import Ties
 from jobline_server.engine.values import JobState
 from tests.pushed_rows import NewJob, rows_of
-from tests.unit.engine.histories import DELAYS, KIND, LEVELS, OPTIONS, QUEUE
+from tests.unit.engine.histories import DELAYS, GROUP_RATE, KIND, LEVELS, OPTIONS, QUEUE
 from tests.unit.engine.reference_groups import ModelGroup
 from tests.unit.engine.side_by_side import SideBySide, reached
 
@@ -23,6 +24,8 @@ GROUP_SETTINGS = st.sampled_from(
         GroupSettings(max_waiting=2),
         GroupSettings(on_dead_head=OnDeadHead.HOLD),
         GroupSettings(weight=3),
+        GroupSettings(rate=GROUP_RATE),
+        GroupSettings(rate=GROUP_RATE, concurrency=2),
     ]
 )
 
@@ -62,11 +65,25 @@ class GroupRules(RuleBasedStateMachine):
         )
         self.both.push(Push(queue, OPTIONS[0], rows, level=level))
 
+    @invariant()
+    def closed_groups_are_known(self):
+        """G14: a group lets nothing out where the model says so, and for the same reason."""
+        shard, model = self.both.shard, self.both.model
+        for (queue, name), known in model.groups.groups.items():
+            group = shard.queues[queue].groups.find(name)
+            limited = None if group is None else group.limited
+            used_up = limited is not None and group is not None and group.is_used_up
+            assert used_up == (known.opens_ms is not None)
+            assert (limited is not None and not used_up) == (known.limited_until_ms is not None)
+            reached["group that has used up its rate"] += used_up
+            reached["group limited for a time"] += limited is not None and not used_up
+        assert shard.load.group_buckets == len(shard.group_rates)
+
     @rule(
         queue=QUEUE,
         group=GROUP,
         wanted=GROUP_SETTINGS,
-        what=st.sampled_from(["pause", "resume", "resume", "settings"]),
+        what=st.sampled_from(["pause", "resume", "resume", "settings", "limit", "lift"]),
     )
     def operate_on_a_group(self, queue, group, wanted, what):
         both = self.both
@@ -86,8 +103,16 @@ class GroupRules(RuleBasedStateMachine):
                 known.paused = False
                 model.go_on(queue, group)
                 both.model.fairness.reopen(queue, group)
+        elif what in ("limit", "lift"):
+            until_ms = both.now.wall_ms + 4_000 if what == "limit" else 0
+            args = both.now, queue, group, until_ms, "somebody", "429"
+            decide_limit_group(both.shard, *args)
+            both.model.limit_group((queue, group), until_ms)
         elif known.settings != wanted:
             groups.decide_update_group(both.shard, both.now, queue, group, wanted, None)
+            was_rated = known.settings.rate is not None
             known.settings = wanted
+            if was_rated != (wanted.rate is not None):
+                both.model.ask_groups(queue, group)
             model.go_on(queue, group)
             both.model.fairness.reopen(queue, group)

@@ -70,6 +70,7 @@ UNIQUE_OPTIONS = [
         NO_UNIQUE_RULE,
     ]
 ]
+GROUP_RATE = RateLimit(1, 2_000, 2)
 SETTINGS = [
     QueueSettings(),
     QueueSettings(unique_mode=UniqueMode.REPLACE, unique_ttl_ms=60_000, unique_max_wait_ms=2_000),
@@ -81,6 +82,7 @@ SETTINGS = [
     QueueSettings(delivery_mode=DeliveryMode.ONCE),
     QueueSettings(max_attempts=1, dead_letters=DeadLetters(auto_retry=AutoRetry(2_000, 2))),
     QueueSettings(disconnect_grace_ms=1_300),
+    QueueSettings(group=GroupSettings(rate=GROUP_RATE)),
     QueueSettings(group=GroupSettings(concurrency=2, on_dead_head=OnDeadHead.HOLD)),
     QueueSettings(on_dependency_failure=DependencyPolicy.CANCEL, block_timeout_ms=5_000),
     QueueSettings(fair=True),

@@ -51,15 +51,21 @@ class LeaseRules(RuleBasedStateMachine):
             return
         holder, consumer = both.session(worker) if worker else both.pull()
         open_limiters(both)
-        room = [most, max_bytes, most]
+        # Where limiters are, all jobs fit: one that does not holds up those behind it only until a
+        # limiter has closed its lane.
+        max_bytes, slots = (1_000, 1_000) if both.shard.limiters else (max_bytes, most)
+        given = most, max_bytes, slots
+        room = list(given)
         leased = part = self._decide_lease(queue, holder, room, names, lease_ms)
-        while part and both.shard.limiters:
-            # Behind jobs that their limiters held back others may go out.
+        known = both.shard.queues[queue]
+        while part and (both.shard.limiters or both.shard.group_rates.is_used_by(known)):
+            # Behind jobs that limiters and groups held back others may go out.
             part = self._decide_lease(queue, holder, room, names, lease_ms)
             leased = [*leased, *part]
         both.shard.clocks.arm(holder)
         told = [job_id for part in leased for job_id in _ids(part)]
-        expected = both.model.lease(queue, consumer, most, max_bytes, names, lease_ms, told)
+        closed = {group.name: _opens_ms(group, both.now) for group in known.groups}
+        expected = both.model.lease(queue, consumer, given, names, lease_ms, (told, closed))
         found = [self._told(item) for item in leased]
         priorities = [job.options.priority for job in expected]
         of_tenants = both.model.settings(queue).fair
@@ -126,6 +132,12 @@ class LeaseRules(RuleBasedStateMachine):
             options = options_of(item.payloads, index, item.options)
             jobs.append((one, (options, item.payloads.job_key_of(index), False)))
         return jobs
+
+
+def _opens_ms(group, now):
+    """When a group that has used up its rate goes on; None for others."""
+    is_closed = group.limited is not None and group.is_used_up
+    return group.limited.until_ms - now.wall_ms + now.mono_ms if is_closed else None
 
 
 def _ids(item):

@@ -167,7 +167,7 @@ class ModelFairness:
         group = self._groups.groups.get((queue, name))
         if not name or group is None:
             return 1_000
-        if group.paused or group.dead:
+        if group.is_stopped() or group.dead:
             return 0
         most = group.settings.concurrency or self._settings(queue).group.concurrency
         return 1_000 if most is None else max(most - self.active(queue, name), 0)

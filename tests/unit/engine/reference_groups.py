@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from jobline_server.engine.group_settings import GroupSettings, OnDeadHead
 from jobline_server.engine.values import EndReason, JobState, QueueSettings
+from tests.unit.engine.reference_group_rates import ModelGroupRates
 from tests.unit.engine.reference_jobs import ModelJob, first
 from tests.unit.engine.reference_sticky import ModelSticky
 
@@ -25,9 +26,16 @@ class ModelGroup:
 
     settings: GroupSettings = field(default_factory=GroupSettings)
     paused: bool = False
+    limited_until_ms: int | None = None
+    """Until when, as somebody said; by the wall clock."""
+    opens_ms: int | None = None
+    """When it has tokens again, if it has used up its rate."""
     dead: set[int] = field(default_factory=set)
     line: list[int] = field(default_factory=list)
     admitted: list[int] = field(default_factory=list)
+
+    def is_stopped(self) -> bool:
+        return self.paused or self.limited_until_ms is not None or self.opens_ms is not None
 
 
 class ModelGroups:
@@ -37,6 +45,7 @@ class ModelGroups:
         self._settings = settings
         self.groups: dict[Key, ModelGroup] = {}
         self.freed: list[int] = []
+        self.rates = ModelGroupRates()
 
     def of(self, job: ModelJob) -> ModelGroup:
         return self.groups.setdefault((job.queue, job.group), ModelGroup())
@@ -67,7 +76,7 @@ class ModelGroups:
     def come_back(self, job: ModelJob) -> None:
         """A job that was let in is READY again; in a paused group it waits first in line."""
         group = self.of(job)
-        if group.paused:
+        if group.is_stopped():
             group.admitted.remove(job.id)
             group.line.insert(0, job.id)
 
@@ -77,7 +86,9 @@ class ModelGroups:
             return
         group = self.groups.setdefault((queue, name), ModelGroup())
         most = first(group.settings.concurrency, self._settings(queue).group.concurrency, 1)
-        while group.line and not group.paused and not group.dead and len(group.admitted) < most:
+        while (
+            group.line and not group.is_stopped() and not group.dead and len(group.admitted) < most
+        ):
             job_id = group.line.pop(0)
             group.admitted.append(job_id)
             self.freed.append(job_id)
@@ -113,10 +124,13 @@ class ModelGroups:
 
     def pause(self, queue: str, name: str, ready: list[int]) -> None:
         """What is let in and READY goes back to the head of the line."""
-        group = self.groups.setdefault((queue, name), ModelGroup())
-        group.paused = True
+        self.groups.setdefault((queue, name), ModelGroup()).paused = True
+        self.hold_back(queue, name, ready)
+
+    def hold_back(self, queue: str, name: str, ready: list[int]) -> None:
         if self._settings(queue).fair:
             return
+        group = self.groups[queue, name]
         back = [job_id for job_id in group.admitted if job_id in ready]
         group.admitted = [job_id for job_id in group.admitted if job_id not in ready]
         group.line = back + group.line
@@ -157,6 +171,7 @@ class ModelGroups:
 
     def delete_queue(self, queue: str) -> None:
         self.groups = {key: group for key, group in self.groups.items() if key[0] != queue}
+        self.rates.delete_queue(queue)
 
 
 class GroupsOfModel:

@@ -45,24 +45,25 @@ class ReferenceModel(Operators):
         self,
         name: str,
         holder: Consumer,
-        most: int,
-        max_bytes: int,
+        room: tuple[int, int, int],
         names: frozenset[str] | None,
         lease_ms: int,
-        told: Sequence[int] = (),
+        told: tuple[Sequence[int], dict[str, int | None]] = ((), {}),
     ) -> list[ModelJob]:
         """Jobs in the order of their hand-out: the highest priority, then what was ready first; in
-        a fair queue that of each tenant. The engine has handed `told` out.
+        a fair queue that of each tenant. `room`: the most jobs, bytes and slots. `told`: the jobs
+        that the engine has handed out, and when those groups go on that have used up their rates.
         """
         self._expire_before_lease(name)
         self.fairness.rest()
         taken: list[ModelJob] = []
         held_up: set[object] = set()
+        used_up: dict[tuple[str, str], ModelJob] = {}
         is_idle = not any(job.holder is holder for job in self.live(S.ACTIVE))
-        queue, places = self.queues[name], most
+        queue, (most, max_bytes, places) = self.queues[name], room
         active = sum(job.queue == name for job in self.live(S.ACTIVE))
         most = queue.room(self.wall_ms, self.mono_ms, active, most)
-        for job in self._in_order(name, self.leasable(name, holder, names), told):
+        for job in self._in_order(name, self.leasable(name, holder, names), told[0]):
             lane = self.lane_of(job)
             if len(taken) == most:
                 break
@@ -74,20 +75,26 @@ class ReferenceModel(Operators):
             if not self.limiters.let_out(job.options, self.wall_ms, self.mono_ms):
                 held_up.add(lane)
                 continue
-            if not queue.bucket.pays(job.options):
+            if queue.bucket.price(job.options) > queue.bucket.tokens:
                 break
-            self.limiters.take(job.options)
+            if not self.has_tokens(job, used_up):
+                continue
+            self._pay(job)
             max_bytes, places = left, free
-            job.state = S.ACTIVE
             taken.append(job)
         self.fairness.hand_out(name, taken)
+        self._mark_continued(holder, taken)
+        for job in taken:
+            self._start(job, holder, lease_ms)
+        self.follow_closed(name, told[1], used_up)
+        self.close_groups(used_up)
+        return taken
+
+    def _mark_continued(self, holder: Consumer, taken: list[ModelJob]) -> None:
         for job in taken:
             # None of them is the last one of its group yet.
             is_serial = bool(job.group) and self._is_serial(job)
             job.continues = is_serial and self.sticky.had_last(holder, job)
-        for job in taken:
-            self._start(job, holder, lease_ms)
-        return taken
 
     def _in_order(
         self, name: str, jobs: Iterable[ModelJob], told: Sequence[int]
@@ -101,6 +108,13 @@ class ReferenceModel(Operators):
             return False
         own, of_queue = self.groups.of(job).settings, self.settings(job.queue).group
         return first(own.concurrency, of_queue.concurrency, 1) == 1
+
+    def _pay(self, job: ModelJob) -> None:
+        """It takes from every limit, and counts from now on."""
+        assert self.queues[job.queue].bucket.pays(job.options)
+        self.take_group_tokens(job)
+        self.limiters.take(job.options)
+        job.state = S.ACTIVE
 
     def _start(self, job: ModelJob, holder: Consumer, lease_ms: int) -> None:
         job.holder, job.leased_ms = holder, self.wall_ms
@@ -171,6 +185,7 @@ class ReferenceModel(Operators):
                 outcomes.append(Out.LEASE_LOST)
             else:
                 given_back.append((job, item))
+                self.limit_as_told(job, item)
                 outcomes.append(Out.DONE)
         for job, item in given_back:
             job.releases += item.why is not ReleaseReason.UNDELIVERED
@@ -220,6 +235,7 @@ class ReferenceModel(Operators):
         self.hand_over()
         self.fairness.rest()
         self.expire()
+        self.open_groups()
         return told
 
     def _time_out(self) -> list[Revoke]:
@@ -277,6 +293,7 @@ class ReferenceModel(Operators):
         self.keys = {k: key for k, key in self.keys.items() if not key.volatile}
         self.requests = {k: one for k, one in self.requests.items() if not one.volatile}
         self.producers = {k: one for k, one in self.producers.items() if not k[1]}
+        self.restart_groups()
         for queue in self.queues.values():
             queue.bucket.restart(self.mono_ms)
         for limiter in self.limiters.by_name.values():

@@ -8,15 +8,16 @@ from dataclasses import replace
 from jobline_server.engine.decide.update import JobChange
 from jobline_server.engine.dependencies import ParentEnd
 from jobline_server.engine.values import EndReason, JobState, LeaseReason, QueueSettings
+from tests.unit.engine.reference_group_limits import GroupLimits
 from tests.unit.engine.reference_jobs import ModelJob
 from tests.unit.engine.reference_limits import ModelQueue
-from tests.unit.engine.reference_state import WAITING, ReferenceState
+from tests.unit.engine.reference_state import WAITING
 from tests.unit.engine.reference_unique import Holder, held_by
 
 S = JobState
 
 
-class Operators(ReferenceState):
+class Operators(GroupLimits):
     """Jobs are cancelled, promoted, deleted and retried; queues change and go."""
 
     def cancel(self, ids: Iterable[int]) -> list[int]:
@@ -155,7 +156,7 @@ class Operators(ReferenceState):
         self.jobs = {i: job for i, job in self.jobs.items() if job.queue != name}
 
     def set_settings(self, name: str, settings: QueueSettings) -> None:
-        was_fair = self.settings(name).fair
+        was_fair, before = self.settings(name).fair, self.settings(name).group.rate
         ready = [job for job in self.live(S.READY) if job.queue == name]
         self.queues.setdefault(name, ModelQueue()).change(settings, self.mono_ms)
         if settings.fair and not was_fair:
@@ -166,3 +167,5 @@ class Operators(ReferenceState):
         elif was_fair and not settings.fair:
             self.groups.become_serial(name, ready, self.live(S.ACTIVE))
         self.fairness.change(name, was_fair=was_fair, mono_ms=self.mono_ms)
+        if settings.group.rate != before:
+            self.ask_groups(name)

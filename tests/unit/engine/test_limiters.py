@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from jobline_server.engine.commands import ReleaseItem
+from jobline_server.engine.decide.admin import decide_cancel
 from jobline_server.engine.decide.limiters import (
     decide_delete_limiter,
 )
 from jobline_server.engine.decide.queues import decide_delete_queue
 from jobline_server.engine.rates import RateLimit
+from jobline_server.engine.values import JobOptions
 from tests.unit.engine.limiter_world import ONE_A_SECOND, leases, lot, put, rules
 
 
@@ -65,6 +67,22 @@ def test_lanes_that_nobody_takes_from_hold_up_no_others(world):
     assert opened[:6] == [1, 1, 2, 4, 8, 4]
     assert len(leases(world, "q19")) == 1
     world.check()
+
+
+def test_lanes_whose_jobs_are_gone_leave_the_line(world):
+    """Of many names, each pulled once and cancelled while the limiter lets nothing out."""
+    put(world, most=1)
+    lot(world, 1, "api", queue="first")
+    leases(world, "first")
+    for number in range(50):
+        options = JobOptions(name=f"n{number}", rules=rules("api"))
+        job_id = world.plain(b"x", queue="q", options=options).first_id
+        assert leases(world, "q") == []
+        decide_cancel(world.shard, world.now, [job_id])
+        world.check()
+    line = world.shard.limiters.find("api").line
+    assert len(line) < 4
+    assert len([*world.queue("q").lanes()]) == len(line)
 
 
 def test_a_step_opens_a_slice_at_most(world):

@@ -27,7 +27,7 @@ from tests.examples import EXAMPLES
 from tests.pushed_rows import NewJob, rows_of
 from tests.unit.engine.consumer_rules import ConsumerRules
 from tests.unit.engine.dependency_rules import DependencyRules
-from tests.unit.engine.group_rules import GroupRules
+from tests.unit.engine.group_rate_rules import GroupRateRules
 from tests.unit.engine.histories import (
     DELAYS,
     KIND,
@@ -46,7 +46,7 @@ from tests.unit.engine.sticky_rules import StickyRules
 
 
 class EngineBesideModel(
-    ConsumerRules, OperatorRules, GroupRules, LimiterRules, StickyRules, DependencyRules
+    ConsumerRules, OperatorRules, GroupRateRules, LimiterRules, StickyRules, DependencyRules
 ):
     """Each rule does the same to both and compares the answers."""
 
@@ -212,7 +212,9 @@ RARE = {
     "full log",
     "group held by a dead head",
     "group lets two run",
+    "group limited for a time",
     "group paused while jobs wait",
+    "group that has used up its rate",
     "job that waits in its group",
     "lanes that wait for a limiter",
     "job between its phases",

@@ -7,11 +7,12 @@ from typing import Unpack, overload
 
 from jobline import _admin_requests as admin_requests
 from jobline._admin_requests import PAGE_SIZE
-from jobline._arguments import message_of
+from jobline._arguments import message_of, moment_given
 from jobline._asynchronous.connection import Connection
 from jobline._asynchronous.pages import pages_of
 from jobline._group_values import Group, GroupSettings, GroupSettingsHow
 from jobline._keywords import spelled_out
+from jobline._times import Moment
 from jobline.v1 import queue_service_pb2, queue_service_pb2_grpc
 
 
@@ -78,6 +79,22 @@ class GroupApi:
             queue_service_pb2.PauseGroupRequest, queue=queue, group=group, reason=reason
         )
         response = await self._connection.write(self._stub.PauseGroup, request)
+        return Group.from_message(response.group)
+
+    async def limit(
+        self, queue: str, group: str, until: Moment | None, *, reason: str = ""
+    ) -> Group:
+        """Hands out no job of a group until a time, such as the end of a 429, and then goes on;
+        None lifts the limit. A new time replaces the one before. Raises QueueNotFound.
+        """
+        request = message_of(
+            queue_service_pb2.LimitGroupRequest,
+            queue=queue,
+            group=group,
+            until=moment_given("until", until),
+            reason=reason,
+        )
+        response = await self._connection.write(self._stub.LimitGroup, request)
         return Group.from_message(response.group)
 
     async def resume(self, queue: str, group: str, *, reason: str = "") -> Group:

@@ -9,7 +9,7 @@ from jobline._arguments import message_given, message_of, moment_given
 from jobline._asynchronous.connection import Connection
 from jobline._asynchronous.pages import pages_of
 from jobline._limiter_values import Limiter
-from jobline._queue_values import RateLimit
+from jobline._rate_limit import RateLimit
 from jobline._times import Moment
 from jobline.v1 import limiter_service_pb2, limiter_service_pb2_grpc
 

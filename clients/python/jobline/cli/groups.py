@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import typer
 
 from jobline._group_values import Group
@@ -10,6 +12,7 @@ from jobline.cli import settings as words_of
 from jobline.cli.as_json import plain
 from jobline.cli.command import QUEUES, Cli, command
 from jobline.cli.durations import show_span
+from jobline.cli.limited import show_limited
 from jobline.cli.output import Column, pairs
 from jobline.errors import NotFound
 
@@ -23,6 +26,7 @@ def register(app: typer.Typer) -> None:
     command(groups, "set")(set_)
     command(groups, "pause")(pause)
     command(groups, "resume")(resume)
+    command(groups, "limit")(limit)
 
 
 def ls(cli: Cli, queue: option.QueueName, prefix: option.GroupPrefix = "") -> None:
@@ -69,6 +73,23 @@ def resume(
     _show(cli, cli.client.queues.groups.resume(queue, group, reason=reason))
 
 
+def limit(
+    cli: Cli,
+    queue: option.QueueName,
+    group: option.GroupName,
+    *,
+    span: option.For = None,
+    reason: option.Why = "",
+) -> None:
+    """Hand out no job of a group for a time, then go on; without --for, lift that limit."""
+    until = None if span is None else cli.now() + timedelta(seconds=span)
+    _show(cli, cli.client.queues.groups.limit(queue, group, until, reason=reason))
+
+
+def _limited(group: Group) -> str:
+    return show_limited(group.limited_until, group.limited_by, group.limited_reason)
+
+
 def _paused(group: Group) -> str:
     by = f"by {group.paused_by}" if group.paused_by else "yes"
     return ": ".join(filter(None, [by, group.pause_reason])) if group.paused else ""
@@ -104,6 +125,7 @@ _COLUMNS: list[Column[Group]] = [
     Column("scheduled", lambda group: f"{group.scheduled:,}", right=True),
     Column("worker time", _worker_time, right=True),
     Column("paused", _paused),
+    Column("limited", _limited),
     Column("held by", _dead_heads),
     Column("settings", _settings),
 ]
@@ -119,6 +141,8 @@ def _show(cli: Cli, group: Group) -> None:
         ("scheduled", f"{group.scheduled:,}"),
         ("weight", "" if group.weight is None else f"{group.weight:,}"),
         ("worker time", _worker_time(group)),
+        ("limited", _limited(group)),
+        ("tokens", "" if group.tokens is None else f"{group.tokens:,}"),
         ("held by dead", _dead_heads(group)),
         ("waits for", _waits_for(group)),
         ("settings", _settings(group) or "those of the queue"),

@@ -17,6 +17,7 @@ from jobline.cli.as_json import plain
 from jobline.cli.command import QUEUES, Cli, command
 from jobline.cli.durations import show_ago, show_moment, show_span
 from jobline.cli.exit_codes import UsageError
+from jobline.cli.limited import show_limited
 from jobline.cli.output import Column, counted, pairs
 from jobline.errors import QueueNotFound
 
@@ -212,12 +213,7 @@ def _worker_time(queue: Queue) -> str:
 
 
 def _limited(queue: Queue) -> str:
-    if queue.limited_until is None:
-        return ""
-    by = f" by {queue.limited_by}" if queue.limited_by else ""
-    return ": ".join(
-        filter(None, [f"until {show_moment(queue.limited_until)}{by}", queue.limited_reason])
-    )
+    return show_limited(queue.limited_until, queue.limited_by, queue.limited_reason)
 
 
 def _show_count(cli: Cli, answer: Any, what: str, *, dry_run: bool) -> None:

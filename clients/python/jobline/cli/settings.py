@@ -21,7 +21,8 @@ from jobline._enums import AckLevel, named
 from jobline._group_values import GroupSettings, GroupSettingsHow, OnDeadHead
 from jobline._option_enums import BackoffKind, DeliveryMode
 from jobline._option_parts import Backoff, Retention, overridden
-from jobline._queue_values import QueueSettings, RateLimit, SettingsHow
+from jobline._queue_values import QueueSettings, SettingsHow
+from jobline._rate_limit import RateLimit
 from jobline._times import parse_span, seconds_of
 from jobline._unique_mode import UniqueMode
 from jobline.cli.durations import show_span
@@ -131,6 +132,7 @@ SETTINGS: dict[str, tuple[Callable[[str], Any], str]] = {
     "group.concurrency": (_whole, "how many jobs of a group may run at a time"),
     "group.max_waiting": (_whole, "how many jobs of a group may wait"),
     "group.on_dead_head": (partial(named, OnDeadHead), "continue or hold: at a dead job"),
+    "group.rate": (parse_rate, "how many jobs of a group may start: 100/1m"),
     "unique_mode": (partial(named, UniqueMode), "what a push does while its unique key is held"),
     "unique_ttl": (parse_span, "how long a unique key is held"),
     "unique_max_wait": (parse_span, "how long debounce may delay a job"),

@@ -726,6 +726,68 @@ class PauseGroupResponse(_message.Message):
 Global___PauseGroupResponse: _TypeAlias = PauseGroupResponse  # noqa: Y015
 
 @_typing.final
+class LimitGroupRequest(_message.Message):
+    """Asks to limit a group for a time."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    QUEUE_FIELD_NUMBER: _builtins.int
+    GROUP_FIELD_NUMBER: _builtins.int
+    UNTIL_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    queue: _builtins.str
+    """Required. Its queue."""
+    group: _builtins.str
+    """Required. Its name, 1 … 256 characters."""
+    reason: _builtins.str
+    """Optional. Why, ≤ 1,024 characters; the group shows it."""
+    @_builtins.property
+    def until(self) -> _timestamp_pb2.Timestamp:
+        """Optional. Until when, at most 400 days from now; a new time replaces the one before. Unset, or past: the
+        limit is lifted.
+        """
+
+    def __init__(
+        self,
+        *,
+        queue: _builtins.str = ...,
+        group: _builtins.str = ...,
+        until: _timestamp_pb2.Timestamp | None = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["until", b"until"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["group", b"group", "queue", b"queue", "reason", b"reason", "until", b"until"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LimitGroupRequest: _TypeAlias = LimitGroupRequest  # noqa: Y015
+
+@_typing.final
+class LimitGroupResponse(_message.Message):
+    """The group after the change."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GROUP_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def group(self) -> _queue_pb2.Group:
+        """Output only. The group."""
+
+    def __init__(
+        self,
+        *,
+        group: _queue_pb2.Group | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["group", b"group"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["group", b"group"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LimitGroupResponse: _TypeAlias = LimitGroupResponse  # noqa: Y015
+
+@_typing.final
 class ResumeGroupRequest(_message.Message):
     """Asks to resume a group."""
 

@@ -95,6 +95,11 @@ class QueueServiceStub(object):
                 request_serializer=jobline_dot_v1_dot_queue__service__pb2.PauseGroupRequest.SerializeToString,
                 response_deserializer=jobline_dot_v1_dot_queue__service__pb2.PauseGroupResponse.FromString,
                 _registered_method=True)
+        self.LimitGroup = channel.unary_unary(
+                '/jobline.v1.QueueService/LimitGroup',
+                request_serializer=jobline_dot_v1_dot_queue__service__pb2.LimitGroupRequest.SerializeToString,
+                response_deserializer=jobline_dot_v1_dot_queue__service__pb2.LimitGroupResponse.FromString,
+                _registered_method=True)
         self.ResumeGroup = channel.unary_unary(
                 '/jobline.v1.QueueService/ResumeGroup',
                 request_serializer=jobline_dot_v1_dot_queue__service__pb2.ResumeGroupRequest.SerializeToString,
@@ -190,6 +195,13 @@ class QueueServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def LimitGroup(self, request, context):
+        """Hands out no job of a group until a time, such as the end of a 429; then it goes on by itself.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ResumeGroup(self, request, context):
         """Hands out jobs of a group again.
         """
@@ -259,6 +271,11 @@ def add_QueueServiceServicer_to_server(servicer, server):
                     servicer.PauseGroup,
                     request_deserializer=jobline_dot_v1_dot_queue__service__pb2.PauseGroupRequest.FromString,
                     response_serializer=jobline_dot_v1_dot_queue__service__pb2.PauseGroupResponse.SerializeToString,
+            ),
+            'LimitGroup': grpc.unary_unary_rpc_method_handler(
+                    servicer.LimitGroup,
+                    request_deserializer=jobline_dot_v1_dot_queue__service__pb2.LimitGroupRequest.FromString,
+                    response_serializer=jobline_dot_v1_dot_queue__service__pb2.LimitGroupResponse.SerializeToString,
             ),
             'ResumeGroup': grpc.unary_unary_rpc_method_handler(
                     servicer.ResumeGroup,
@@ -591,6 +608,33 @@ class QueueService(object):
             '/jobline.v1.QueueService/PauseGroup',
             jobline_dot_v1_dot_queue__service__pb2.PauseGroupRequest.SerializeToString,
             jobline_dot_v1_dot_queue__service__pb2.PauseGroupResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def LimitGroup(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/jobline.v1.QueueService/LimitGroup',
+            jobline_dot_v1_dot_queue__service__pb2.LimitGroupRequest.SerializeToString,
+            jobline_dot_v1_dot_queue__service__pb2.LimitGroupResponse.FromString,
             options,
             channel_credentials,
             insecure,

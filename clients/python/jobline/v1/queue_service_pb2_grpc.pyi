@@ -57,6 +57,8 @@ class QueueServiceStub:
     """Changes the settings of one group; it and its queue come into being if they do not exist."""
     PauseGroup: _grpc.UnaryUnaryMultiCallable[_queue_service_pb2.PauseGroupRequest, _queue_service_pb2.PauseGroupResponse]
     """Stops handing out the jobs of a group; pushes go on. Also of one that is yet to come."""
+    LimitGroup: _grpc.UnaryUnaryMultiCallable[_queue_service_pb2.LimitGroupRequest, _queue_service_pb2.LimitGroupResponse]
+    """Hands out no job of a group until a time, such as the end of a 429; then it goes on by itself."""
     ResumeGroup: _grpc.UnaryUnaryMultiCallable[_queue_service_pb2.ResumeGroupRequest, _queue_service_pb2.ResumeGroupResponse]
     """Hands out jobs of a group again."""
 
@@ -89,6 +91,8 @@ class QueueServiceAsyncStub(QueueServiceStub):
     """Changes the settings of one group; it and its queue come into being if they do not exist."""
     PauseGroup: _aio.UnaryUnaryMultiCallable[_queue_service_pb2.PauseGroupRequest, _queue_service_pb2.PauseGroupResponse]  # type: ignore[assignment]
     """Stops handing out the jobs of a group; pushes go on. Also of one that is yet to come."""
+    LimitGroup: _aio.UnaryUnaryMultiCallable[_queue_service_pb2.LimitGroupRequest, _queue_service_pb2.LimitGroupResponse]  # type: ignore[assignment]
+    """Hands out no job of a group until a time, such as the end of a 429; then it goes on by itself."""
     ResumeGroup: _aio.UnaryUnaryMultiCallable[_queue_service_pb2.ResumeGroupRequest, _queue_service_pb2.ResumeGroupResponse]  # type: ignore[assignment]
     """Hands out jobs of a group again."""
 
@@ -190,6 +194,14 @@ class QueueServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_queue_service_pb2.PauseGroupResponse, _abc.Awaitable[_queue_service_pb2.PauseGroupResponse]]:
         """Stops handing out the jobs of a group; pushes go on. Also of one that is yet to come."""
+
+    @_abc_1.abstractmethod
+    def LimitGroup(
+        self,
+        request: _queue_service_pb2.LimitGroupRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_queue_service_pb2.LimitGroupResponse, _abc.Awaitable[_queue_service_pb2.LimitGroupResponse]]:
+        """Hands out no job of a group until a time, such as the end of a 429; then it goes on by itself."""
 
     @_abc_1.abstractmethod
     def ResumeGroup(

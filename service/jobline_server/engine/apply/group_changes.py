@@ -5,7 +5,9 @@ from __future__ import annotations
 from copy import copy
 
 from jobline_server.engine.apply import groups
+from jobline_server.engine.apply.group_rates import change_own_rate
 from jobline_server.engine.apply.table import ApplyTable
+from jobline_server.engine.group import Group
 from jobline_server.engine.group_entries import GroupChanged, GroupPaused, GroupResumed
 from jobline_server.engine.job import Job
 from jobline_server.engine.queue import Queue
@@ -22,8 +24,10 @@ def apply_group_changed(shard: ShardState, fact: GroupChanged, _offset: int) -> 
     queue = shard.queues[fact.queue]
     group = groups.known_group(shard, queue, fact.group)
     shard.use_ids(fact.number, 1)
-    group.settings = fact.settings
+    before, group.settings = group.settings, fact.settings
     groups.note_record(shard, group, fact.number)
+    if group.settings.rate != before.rate:
+        change_own_rate(shard, queue, group, before)
     groups.admit_next(shard, queue, group)
     groups.forget_if_idle(shard, queue, group)
 
@@ -36,7 +40,16 @@ def apply_group_paused(shard: ShardState, fact: GroupPaused, _offset: int) -> No
     group.paused = True
     group.paused_by, group.pause_reason = fact.principal, fact.reason
     groups.note_record(shard, group, fact.number)
-    ready = [job for job in group.admitted if job.state is _READY]
+    hold_back(shard, queue, group)
+
+
+def hold_back(
+    shard: ShardState, queue: Queue, group: Group, *, but: frozenset[int] = frozenset()
+) -> None:
+    """Takes the READY jobs of a group out of their lanes, `but` those which are leased in the same
+    step: they wait at its front.
+    """
+    ready = [job for job in group.admitted if job.state is _READY and job.id not in but]
     for job in reversed(ready):
         group.dismiss(job)
         groups.wait(queue, group, taken_off_lane(shard, queue, job.id), first=True)

@@ -61,7 +61,7 @@ def make_ready(shard: ShardState, job: Job, offset: int) -> None:
     job.offset = offset
     shard.changes.jobs.to_write.add(job.id)
     if group.has_admitted(job):
-        if job.options.rules.sticky and not group.paused:
+        if job.options.rules.sticky and not group.is_stopped():
             shard.sticky.reserve(job, offset)
         _return(queue, group, [job])
     elif job.id in group.dead_heads:
@@ -102,8 +102,8 @@ def put_back(queue: Queue, jobs: Sequence[Job]) -> None:
 
 
 def _return(queue: Queue, group: Group, jobs: Sequence[Job]) -> None:
-    """Returns admitted jobs to their lanes, or to the front of a group that is paused."""
-    if not group.paused:
+    """Returns admitted jobs to their lanes, or to the front of a group that is stopped."""
+    if not group.is_stopped():
         queue.put_back(jobs)
         return
     for job in jobs:
@@ -257,8 +257,11 @@ def note_record(shard: ShardState, group: Group, number: int) -> None:
 def forget_all(shard: ShardState, queue: Queue) -> None:
     """Removes all groups of a queue that is deleted."""
     shard.load.groups -= len(queue.groups)
+    shard.group_rates.forget(queue)
     for group in queue.groups:
         if group.number:
             group.settings, group.paused, group.dead_heads = NO_GROUP_SETTINGS, False, ()
+            group.limited, group.is_used_up = None, False
+            shard.closed_groups.forget(group)
             note_record(shard, group, 0)
     queue.groups = type(queue.groups)()

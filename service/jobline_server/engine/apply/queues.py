@@ -8,6 +8,7 @@ from jobline_server.engine.apply.allowances import set_allowance
 from jobline_server.engine.apply.blocked import stop_waiting
 from jobline_server.engine.apply.bookkeeping import drop_job, remove_lot, run_key
 from jobline_server.engine.apply.fair_switch import heed_fair
+from jobline_server.engine.apply.group_rates import change_default_rate
 from jobline_server.engine.apply.limiters import free_permits, free_run
 from jobline_server.engine.apply.table import ApplyTable
 from jobline_server.engine.blocks import BLOCK_IDS
@@ -36,10 +37,11 @@ def apply_queue_changed(shard: ShardState, fact: QueueChanged, _offset: int) -> 
         queue.born_id = fact.created_number
         shard.use_ids(fact.created_number, 1)
     queue = shard.queues[fact.queue]
-    queue.settings = fact.settings
+    before, queue.settings = queue.settings, fact.settings
     set_allowance(shard, queue)
     if queue.fair is not None or fact.settings.fair:
         heed_fair(shard, queue)
+    change_default_rate(shard, queue, before.group)
     shard.changes.queues.to_write.add(fact.queue)
 
 

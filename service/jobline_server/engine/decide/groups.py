@@ -32,9 +32,9 @@ def decide_update_group(
         settings = replace(before, **changed)
     if settings == before:
         return
-    _check_room(shard, found, name)
+    check_room(shard, found, name)
     queue = known_queue(shard, now, queue_name)
-    number = _number(shard, queue, name)
+    number = record_number(shard, queue, name)
     shard.emit(GroupChanged(now.wall_ms, queue_name, name, settings, number))
 
 
@@ -45,8 +45,8 @@ def decide_pause_group(
     the reason. Raises `Refused` with QUEUE_NOT_FOUND or GROUPS_FULL.
     """
     queue = existing_queue(shard, queue_name)
-    _check_room(shard, queue, name)
-    number = _number(shard, queue, name)
+    check_room(shard, queue, name)
+    number = record_number(shard, queue, name)
     shard.emit(GroupPaused(now.wall_ms, queue_name, name, principal, reason, number))
 
 
@@ -57,7 +57,7 @@ def decide_resume_group(shard: ShardView, now: Now, queue_name: str, name: str) 
         shard.emit(GroupResumed(now.wall_ms, queue_name, name))
 
 
-def _check_room(shard: ShardView, queue: Queue | None, name: str) -> None:
+def check_room(shard: ShardView, queue: Queue | None, name: str) -> None:
     """Refuses a new group if the server has as many as it may."""
     is_new = queue is None or queue.groups.find(name) is None
     refusal = GroupRoom(shard.load).refusal_of_new(int(is_new))
@@ -65,7 +65,7 @@ def _check_room(shard: ShardView, queue: Queue | None, name: str) -> None:
         raise refusal
 
 
-def _number(shard: ShardView, queue: Queue, name: str) -> int:
+def record_number(shard: ShardView, queue: Queue, name: str) -> int:
     """Returns the key of a group's record, a new id if it has none."""
     group = queue.groups.find(name)
     return group.number if group is not None and group.number else shard.next_id()

@@ -12,6 +12,7 @@ from jobline_server.engine.commands import Leased, LeasedJob, LeasedRun
 from jobline_server.engine.decide.allow import allowed_jobs, ask_again, keep_affordable
 from jobline_server.engine.decide.choice import Choice, LotRun
 from jobline_server.engine.decide.expired import expire_chosen, expire_waiting
+from jobline_server.engine.decide.group_limits import choose_within_rates
 from jobline_server.engine.decide.pass_limiters import choose_passing
 from jobline_server.engine.decide.sticky import continued_jobs, mark_continued
 from jobline_server.engine.entries import JobsLeased
@@ -64,9 +65,9 @@ def decide_lease(  # noqa: PLR0913  # what a consumer takes is four arguments of
         session_id=holder.session_id,
     )
     may_have_once = bool(queue.needing or queue.gates.own) or queue.settings.delivery_mode is _ONCE
-    _choose(shard, now, queue, names, chosen)
-    if allowance is not None:
-        keep_affordable(shard, now, queue, allowance, chosen)
+    choose_within_rates(
+        shard, now, queue, chosen, lambda: _choose(shard, now, queue, names, chosen)
+    )
     leased = _lease(shard, now, queue, holder, chosen, lease_ms)
     if allowance is not None and chosen.items:
         ask_again(shard, now, queue, allowance)
@@ -80,6 +81,8 @@ def _choose(
 ) -> None:
     choose_passing(shard, now, queue, names, chosen)
     expire_chosen(shard, now, chosen)
+    if queue.allowance is not None:
+        keep_affordable(shard, now, queue, queue.allowance, chosen)
 
 
 def _lease(

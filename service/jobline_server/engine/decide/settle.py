@@ -17,6 +17,7 @@ from jobline_server.engine.commands import (
     NotDone,
     ReleaseItem,
 )
+from jobline_server.engine.decide.group_limits import limit_group_as_told
 from jobline_server.engine.decide.logs import log_lines
 from jobline_server.engine.decide.phases import finish_phase, progress_of
 from jobline_server.engine.decide.queues import limit_as_told
@@ -158,7 +159,10 @@ def decide_release(shard: ShardView, now: Now, items: list[ReleaseItem]) -> NotD
         else:
             run_at_ms = now.wall_ms + item.delay_ms if item.delay_ms else 0
             if item.until_ms and not item.limiter:
-                limit_as_told(shard, now, lease, item.until_ms)
+                if isinstance(lease, Job) and lease.ties.group:
+                    limit_group_as_told(shard, now, lease, item.until_ms)
+                else:
+                    limit_as_told(shard, now, lease, item.until_ms)
             batch[item.id] = (_kind_of(lease, item.why), run_at_ms)
     _emit_released(shard, now, batch)
     return exceptions

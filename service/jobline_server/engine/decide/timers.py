@@ -10,6 +10,7 @@ from jobline_server.engine import limits
 from jobline_server.engine.decide.dependencies import end_block_timeouts, release_dependents
 from jobline_server.engine.decide.expired import expire_waiting, has_due
 from jobline_server.engine.decide.expiry import expire_due
+from jobline_server.engine.decide.group_limits import open_groups
 from jobline_server.engine.decide.timeouts import time_out_due
 from jobline_server.engine.entries import (
     JobsReady,
@@ -28,6 +29,7 @@ def tick(shard: ShardView, now: Now) -> bool:
     more |= _make_due_ready(shard, now)
     more |= time_out_due(shard, now)
     more |= expire_due(shard, now)
+    more |= open_groups(shard, now)
     # Jobs whose leases were lost may have come back too late.
     more |= has_due(shard, now)
     if shard.dependencies.has_any:
@@ -48,25 +50,18 @@ def open_gates(shard: ShardView, now: Now) -> list[Queue]:
 
 def next_deadline(shard: ShardView, now: Now) -> int | None:
     """Returns in how many milliseconds something may be due; None if nothing is scheduled."""
-    waits: list[int] = []
-    due_ms = shard.delayed.first_ms()
-    if due_ms is not None:
-        waits.append(due_ms - now.wall_ms)
-    expires_ms = shard.expiring.first_ms()
-    if expires_ms is not None:
-        waits.append(expires_ms - now.wall_ms)
-    opens_ms = shard.gates.first_ms()
-    if opens_ms is not None:
-        waits.append(opens_ms - now.mono_ms)
-    given_ms = shard.sticky.first_ms(now.mono_ms)
-    if given_ms is not None:
-        waits.append(given_ms - now.mono_ms)
-    times_out_ms = shard.clocks.timeouts.first_ms()
-    if times_out_ms is not None:
-        waits.append(times_out_ms - now.mono_ms)
-    lease_ms = shard.clocks.next_deadline()
-    if lease_ms is not None:
-        waits.append(lease_ms - now.mono_ms)
+    by_wall = [shard.delayed.first_ms(), shard.expiring.first_ms()]
+    by_mono = [
+        shard.gates.first_ms(),
+        shard.sticky.first_ms(now.mono_ms),
+        shard.clocks.timeouts.first_ms(),
+        shard.clocks.next_deadline(),
+    ]
+    waits = [at_ms - now.wall_ms for at_ms in by_wall if at_ms is not None]
+    waits += [at_ms - now.mono_ms for at_ms in by_mono if at_ms is not None]
+    group_ms = shard.closed_groups.wait_ms(now)
+    if group_ms is not None:
+        waits.append(group_ms)
     if shard.dependencies.has_any:
         blocked_ms = shard.dependencies.timeouts.first_ms()
         if shard.dependencies.pending:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from jobline.v1 import queue_pb2, queue_service_pb2
 from jobline_server.engine import limits
 from jobline_server.engine.group_settings import GroupSettings
+from jobline_server.rpc.convert.jobs import fill_moment
 from jobline_server.rpc.convert.masks import check_settings, masked, paths_of
 from jobline_server.rpc.validate import fields
 from jobline_server.rpc.validate.options import check_group_settings
@@ -43,3 +44,9 @@ def fill_group(message: queue_pb2.Group, view: GroupView) -> None:
     if view.weight:
         message.weight = view.weight
         fill_time(message.worker_time, view.worker_time_ms)
+    if view.limited is not None:
+        fill_moment(message.limited_until, view.limited.until_ms)
+        message.limited_by = view.limited.by
+        message.limited_reason = view.limited.reason
+    if view.tokens is not None:
+        message.tokens = view.tokens

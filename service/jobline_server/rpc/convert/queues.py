@@ -37,8 +37,10 @@ def settings_change(
     return settings_from_message(request.settings), masked(request.update_mask, PATHS)
 
 
-def limited_until_ms(request: queue_service_pb2.LimitQueueRequest, now_ms: int) -> int:
-    """Returns until when a queue is limited; 0 if no time is set."""
+def limited_until_ms(
+    request: queue_service_pb2.LimitQueueRequest | queue_service_pb2.LimitGroupRequest, now_ms: int
+) -> int:
+    """Returns until when a queue or group is limited; 0 if no time is set."""
     return fields.coming_ms(request.until, "until", now_ms) if request.HasField("until") else 0
 
 

@@ -199,6 +199,7 @@ GROUP_CHECKS: dict[str, Check] = {
     "max_waiting": lambda value, field: fields.integer(value, field, 1, limits.GROUP_WAITING_MAX),
     "on_dead_head": _on_dead_head,
     "weight": lambda value, field: fields.integer(value, field, 1, limits.WEIGHT_MAX),
+    "rate": rate_limit,
 }
 
 BACKOFF_CHECKS: dict[str, Check] = {

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from jobline_server.engine.decide.group_limits import decide_limit_group
 from jobline_server.engine.decide.groups import (
     decide_pause_group,
     decide_resume_group,
     decide_update_group,
 )
 from jobline_server.engine.decide.queues import existing_queue
-from jobline_server.engine.group import Group
+from jobline_server.engine.group import Group, rate_of
 from jobline_server.engine.group_counts import active_of, ready_of
 from jobline_server.engine.group_settings import GroupSettings
 from jobline_server.engine.queue import Queue
@@ -40,7 +41,7 @@ class Groups:
 
         def show(name: str) -> GroupView | None:
             group = found.groups.find(name)
-            return None if group is None else view_of(found, group)
+            return None if group is None else self._view(found, group)
 
         return page_by_name(first, page_size, show, _bytes_of)
 
@@ -69,13 +70,33 @@ class Groups:
         decide_resume_group(slot.shard, self._core.now(), queue, group)
         return await self._changed(slot, queue, group)
 
+    async def limit_group(self, queue: str, group: str, until_ms: int, audit: Audit) -> GroupView:
+        """Stops hand-outs of a group until a time; one that has passed lifts that limit."""
+        slot = self._core.slots.of_queue(queue)
+        now = self._core.now()
+        decide_limit_group(slot.shard, now, queue, group, until_ms, audit.principal, audit.reason)
+        return await self._changed(slot, queue, group)
+
     async def _changed(self, slot: ShardSlot, queue: str, name: str) -> GroupView:
         """Returns the group once the change is on disk; an empty one if it exists no longer."""
         self._core.after_decision(slot)
         await self._core.commits.wait(slot)
         found = slot.shard.queues.get(queue)
         group = None if found is None else found.groups.find(name)
-        return view_of(found, group or Group(queue, name))
+        if found is None or group is None:
+            return view_of(found, Group(queue, name))
+        return self._view(found, group)
+
+    def _view(self, queue: Queue, group: Group) -> GroupView:
+        """Returns the view of a group, with the tokens in store."""
+        view, now = view_of(queue, group), self._core.now()
+        rate = rate_of(group.settings, queue.settings.group)
+        if rate is not None:
+            rates = self._core.slots.of_queue(queue.name).shard.group_rates
+            view.tokens = rates.tokens(queue, group.name, rate, now.mono_ms)
+        if group.limited is not None and not group.is_used_up:
+            view.limited = group.limited
+        return view
 
 
 def _names(queue: Queue, after: str, prefix: str) -> Iterator[list[str]]:

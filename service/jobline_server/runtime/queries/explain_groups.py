@@ -41,6 +41,14 @@ def stopped(group: Group) -> list[Obstacle]:
         why = f": {group.pause_reason}" if group.pause_reason else ""
         message = f"group {group.name} is paused{who}{why}"
         found.append(Obstacle(ObstacleKind.GROUP_PAUSED, message))
+    if group.limited is not None and group.is_used_up:
+        message = f"group {group.name} has used up its rate"
+        found.append(Obstacle(ObstacleKind.RATE_LIMITED, message, group.limited.until_ms))
+    elif group.limited is not None:
+        by = f" by {group.limited.by}" if group.limited.by else ""
+        why = f": {group.limited.reason}" if group.limited.reason else ""
+        message = f"group {group.name} lets nothing out until a time{by}{why}"
+        found.append(Obstacle(ObstacleKind.LIMITED_FOR_A_TIME, message, group.limited.until_ms))
     if group.dead_heads:
         ids = ", ".join(map(str, islice(group.dead_heads, 10)))
         message = (

@@ -287,6 +287,7 @@ EVENTS: dict[type, Callable[[EventOrigin, Any], Iterator[EventRun]] | None] = {
     group_entries.GroupChanged: None,
     group_entries.GroupPaused: _group_paused,
     group_entries.GroupResumed: _group_resumed,
+    group_entries.GroupLimited: None,  # it happens with each token
     limiter_entries.LimiterChanged: None,  # no job and no queue is concerned
     limiter_entries.LimiterDeleted: None,
     message_entries.MessagesSent: None,  # what a message causes has events of its own

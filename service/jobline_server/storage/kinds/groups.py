@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jobline.v1 import store_pb2
+from jobline_server.engine.allowance import TimeLimit
 from jobline_server.engine.apply.groups import join, known_group, wait
 from jobline_server.engine.group import Group
 from jobline_server.engine.job import Job
@@ -33,6 +34,11 @@ def encode_group(group: Group) -> bytes:
     message.paused_by = group.paused_by
     message.pause_reason = group.pause_reason
     message.dead_heads.extend(group.dead_heads)
+    if group.limited is not None:
+        message.limited_until_ms = group.limited.until_ms
+        message.limited_by = group.limited.by
+        message.limited_reason = group.limited.reason
+        message.is_used_up = group.is_used_up
     return message.SerializeToString()
 
 
@@ -43,6 +49,11 @@ def fill_from(group: Group, message: store_pb2.StoredGroup) -> None:
     group.paused_by = message.paused_by
     group.pause_reason = message.pause_reason
     group.dead_heads = tuple(message.dead_heads)
+    if message.limited_until_ms:
+        group.limited = TimeLimit(
+            message.limited_until_ms, message.limited_by, message.limited_reason
+        )
+        group.is_used_up = message.is_used_up
     group.stored = True
 
 

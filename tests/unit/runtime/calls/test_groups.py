@@ -7,11 +7,13 @@ from collections.abc import Coroutine
 
 import pytest
 
+from jobline_server.engine.allowance import TimeLimit
 from jobline_server.engine.commands import Push, Refused
 from jobline_server.engine.decide.groups import decide_update_group
 from jobline_server.engine.decide.queues import decide_update_queue
 from jobline_server.engine.group_settings import GroupSettings
 from jobline_server.engine.job_columns import JobColumns
+from jobline_server.engine.rates import RateLimit
 from jobline_server.engine.ties import Ties
 from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, QueueSettings
 from jobline_server.runtime.runtime import Runtime
@@ -51,6 +53,18 @@ async def test_groups_are_listed_by_name_a_page_at_a_time(runtime: Runtime) -> N
     assert [view.name for view in found] == ["b"]
     with pytest.raises(Refused, match="there is no queue"):
         await list_groups("nowhere", page_size=2, page_token="", prefix="")
+
+
+async def test_group_is_limited_until_a_time_and_shows_its_tokens(runtime: Runtime) -> None:
+    await pushed(runtime, "a")
+    until_ms = runtime.core.wall_ms() + 60_000
+    view = await done(runtime, runtime.groups.limit_group("q", "a", until_ms, Audit("ann", "why")))
+    assert (view.limited, view.tokens) == (TimeLimit(until_ms, "ann", "why"), None)
+    wanted = GroupSettings(rate=RateLimit(3))
+    view = await done(runtime, runtime.groups.update_group("q", "a", wanted, None))
+    assert view.tokens == 3
+    view = await done(runtime, runtime.groups.limit_group("q", "a", 0, Audit("ann", "")))
+    assert view.limited is None
 
 
 async def test_group_that_goes_while_it_is_listed_is_left_out(runtime: Runtime) -> None:

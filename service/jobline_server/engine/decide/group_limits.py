@@ -1,0 +1,186 @@
+"""Limits of groups: their rates, and times until which they let nothing out.
+
+A group that lets nothing out is closed by a fact, which takes its READY jobs out of their lanes; a
+timer opens it again. So a pull examines a group that has used up its rate once, and no pull and no
+timer walks over the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from jobline_server.engine import limits
+from jobline_server.engine.decide.allow import cost_of
+from jobline_server.engine.decide.choice import Choice, LotRun
+from jobline_server.engine.decide.groups import check_room, record_number
+from jobline_server.engine.decide.queues import LIMITED_BY_WORKER, existing_queue
+from jobline_server.engine.group import Group
+from jobline_server.engine.group_entries import GroupLimited
+from jobline_server.engine.job import Job
+from jobline_server.engine.queue import Queue
+from jobline_server.engine.rates import RateLimit
+from jobline_server.engine.rules import NO_RULES
+from jobline_server.engine.values import Now
+from jobline_server.engine.view import ShardView
+
+# Groups that one hand-out closes, about 25 µs each, and choices that kept no job. The next
+# iteration of the loop goes on.
+CLOSED_MAX = 300
+CHOICES_MAX = 50
+
+
+class UsedUp(NamedTuple):
+    """A group without tokens for its next job: what that job and those in `leased`, which go out
+    before it now, cost.
+    """
+
+    rate: RateLimit
+    prices: list[int]
+    leased: list[int]
+
+
+def choose_within_rates(
+    shard: ShardView, now: Now, queue: Queue, chosen: Choice, choose: Callable[[], None]
+) -> None:
+    """Has `choose` add the next jobs of `queue` to `chosen`, drops those whose groups have used up
+    their rates, and closes these groups. The others are at the heads of their lanes then.
+    """
+    if not shard.group_rates.is_used_by(queue):
+        choose()
+        return
+    room = chosen.jobs_room, chosen.bytes_room, chosen.slots_room
+    closed = 0
+    for _ in range(CHOICES_MAX):
+        choose()
+        used_up = _drop_unpaid(shard, now, queue, chosen)
+        for group, wanted in used_up.items():
+            _close(shard, now, queue, group, wanted)
+        if chosen.items or not used_up:
+            if used_up:
+                # Other jobs may go out in the place of those that were dropped.
+                shard.gates.ask_again(queue, now.mono_ms)
+            return
+        chosen.jobs_room, chosen.bytes_room, chosen.slots_room = room
+        closed += len(used_up)
+        if closed >= CLOSED_MAX:
+            break
+    shard.gates.ask_again(queue, now.mono_ms)
+
+
+def _drop_unpaid(shard: ShardView, now: Now, queue: Queue, chosen: Choice) -> dict[Group, UsedUp]:
+    """Drops each job that its group has no tokens for, and the jobs of this group behind it. They
+    leave their lanes as the group is closed.
+    """
+    default = queue.settings.group.rate
+    left: dict[Group, int] = {}
+    used_up: dict[Group, tuple[RateLimit, int]] = {}
+    kept: list[Job | LotRun] = []
+    for item in chosen.items:
+        group = queue.groups.find(item.ties.group) if isinstance(item, Job) else None
+        rate = None if group is None else group.settings.rate or default
+        if group is None or rate is None or not isinstance(item, Job):
+            kept.append(item)
+            continue
+        tokens = left.get(group)
+        if tokens is None:
+            tokens = shard.group_rates.tokens(queue, group.name, rate, now.mono_ms)
+        rules = item.options.rules
+        price = 1 if rules is NO_RULES else min(rules.cost, rate.most())
+        if price <= tokens and group not in used_up:
+            left[group] = tokens - price
+            kept.append(item)
+        elif group not in used_up:
+            if len(used_up) == CLOSED_MAX:
+                # It stays where it is, and all behind it.
+                break
+            used_up[group] = rate, price
+    chosen.items[:] = kept
+    return _with_leased(used_up, kept) if used_up else {}
+
+
+def _with_leased(
+    used_up: dict[Group, tuple[RateLimit, int]], kept: list[Job | LotRun]
+) -> dict[Group, UsedUp]:
+    """Adds the jobs of groups that are leased now, and what they cost."""
+    found = {group.name: UsedUp(rate, [price], []) for group, (rate, price) in used_up.items()}
+    for item in kept:
+        if isinstance(item, Job) and item.ties.group in found:
+            of = found[item.ties.group]
+            of.leased.append(item.id)
+            of.prices.append(min(cost_of(item), of.rate.most()))
+    return {group: found[group.name] for group in used_up}
+
+
+def _close(shard: ShardView, now: Now, queue: Queue, group: Group, used_up: UsedUp) -> None:
+    """Closes a group until it has tokens for its next job."""
+    rates = shard.group_rates
+    opens_ms = rates.next_ms(queue, group.name, used_up.rate, sum(used_up.prices), now.mono_ms)
+    shard.emit(
+        GroupLimited(
+            now.wall_ms,
+            queue.name,
+            group.name,
+            until_ms=now.wall_ms + opens_ms - now.mono_ms,
+            number=record_number(shard, queue, group.name),
+            is_used_up=True,
+            leased=used_up.leased,
+        )
+    )
+
+
+def _group_of(queue: Queue, item: Job | LotRun) -> Group | None:
+    """Returns the group of an item; None without. A lot has none."""
+    name = item.ties.group if isinstance(item, Job) else ""
+    return queue.groups.find(name) if name else None
+
+
+def decide_limit_group(  # who and why are arguments of their own
+    shard: ShardView,
+    now: Now,
+    queue_name: str,
+    name: str,
+    until_ms: int,
+    principal: str,
+    reason: str,
+) -> None:
+    """Has a group let nothing out until a wall time, instead of what was said before; a time that
+    has passed lifts that limit. Raises `Refused` with QUEUE_NOT_FOUND or GROUPS_FULL.
+    """
+    queue = existing_queue(shard, queue_name)
+    group = queue.groups.find(name)
+    if until_ms > now.wall_ms:
+        check_room(shard, queue, name)
+        _limit(shard, now, queue, name, until_ms, principal, reason)
+    elif group is not None and group.limited is not None and not group.is_used_up:
+        shard.emit(GroupLimited(now.wall_ms, queue_name, name, 0))
+
+
+def limit_group_as_told(shard: ShardView, now: Now, job: Job, until_ms: int) -> None:
+    """Has the group of a released job let nothing out until a wall time, as its worker says; it
+    takes no time back that was said before.
+    """
+    group = job.queue.groups.find(job.ties.group)
+    said_ms = 0 if group is None or group.limited is None else group.limited.until_ms
+    until_ms = min(until_ms, now.wall_ms + limits.DELAY_MS_MAX)
+    if until_ms > max(said_ms, now.wall_ms):
+        worker = job.holder.worker if job.holder else ""
+        _limit(shard, now, job.queue, job.ties.group, until_ms, worker, LIMITED_BY_WORKER)
+
+
+def _limit(  # who and why are arguments of their own
+    shard: ShardView, now: Now, queue: Queue, name: str, until_ms: int, by: str, reason: str
+) -> None:
+    number = record_number(shard, queue, name)
+    shard.emit(GroupLimited(now.wall_ms, queue.name, name, until_ms, by, reason, number))
+
+
+def open_groups(shard: ShardView, now: Now) -> bool:
+    """Opens a slice of the groups whose time has come; returns whether more are due."""
+    more = shard.closed_groups.ask_part(now)
+    for _ in range(limits.SLICE_ITEMS):
+        group = shard.closed_groups.due(now)
+        if group is None:
+            return more
+        shard.emit(GroupLimited(now.wall_ms, group.queue, group.name, 0))
+    return True
