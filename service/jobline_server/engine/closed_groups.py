@@ -30,6 +30,9 @@ class _Moments:
         self._at: dict[Group, int] = {}
         self._number = 0
 
+    def __bool__(self) -> bool:
+        return bool(self._at)
+
     def note(self, group: Group, at_ms: int) -> None:
         self._at[group] = at_ms
         self._number += 1
@@ -62,6 +65,9 @@ class ClosedGroups:
         self._used_up = _Moments()
         # Queues whose rate changed: the names of their groups, part by part.
         self._asked: deque[tuple[GroupTable, Iterator[list[str]]]] = deque()
+
+    def __bool__(self) -> bool:
+        return bool(self._asked or self._limited or self._used_up)
 
     def note(self, group: Group, now: Now) -> None:
         """Notes a group that was closed at this time, instead of what was said before."""

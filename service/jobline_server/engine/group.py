@@ -22,7 +22,7 @@ from jobline_server.engine.allowance import TimeLimit
 from jobline_server.engine.group_settings import NO_GROUP_SETTINGS, GroupSettings
 from jobline_server.engine.lane import LaneItem
 from jobline_server.engine.name_table import NameTable
-from jobline_server.engine.rates import RateLimit
+from jobline_server.engine.rates import RateLimit, TokenBucket
 from jobline_server.engine.ties import NO_CLAIM, Ties
 from jobline_server.engine.values import JobState
 
@@ -59,6 +59,7 @@ class Group:
         "_only",
         "_several",
         # bookkeeping
+        "bucket",
         "live",
         "ready",
         "_waiting",
@@ -80,6 +81,8 @@ class Group:
         # others have a table by id, as they may have a thousand.
         self._only: Member | None = None
         self._several: dict[int, Member] | None = None
+        # Its tokens, once it has used any.
+        self.bucket: TokenBucket | None = None
         # How many live jobs it has, and how many of them are READY and not admitted.
         self.live = self.ready = 0
         # Most groups never have a job that waits, and an empty deque is larger than all the rest.

@@ -60,12 +60,11 @@ class GroupRoom:
     def refusal_of_new(self, count: int) -> Refused | None:
         """Admits new groups and returns None, or returns a refusal if there are too many."""
         load = self._load
-        groups = max(load.groups + self._new + count, load.group_buckets + count)
+        groups = load.groups + load.group_buckets + self._new + count
         if count and groups > load.groups_max:
-            message = (
-                f"the server has {load.groups} groups, and remembers the tokens of "
-                f"{load.group_buckets}; {load.groups_max} are the most"
-            )
+            message = f"the server has {load.groups} of {load.groups_max} groups"
+            if load.group_buckets:
+                message += f", and remembers the tokens of {load.group_buckets} that are gone"
             return Refused(RefusalKind.GROUPS_FULL, message, retry_after_ms=RETRY_AFTER_MS)
         self._new += count
         return None

@@ -49,6 +49,27 @@ class TokenBucket:
         self._units = max(self._fill(mono_ms) - tokens * self.limit.period_ms, 0)
         self._at_ms = max(self._at_ms, mono_ms)
 
+    def pays(self, tokens: int, mono_ms: int) -> bool:
+        """Takes tokens if it holds as many; returns whether it does."""
+        limit, units = self.limit, self._units
+        if mono_ms > self._at_ms:
+            units += (mono_ms - self._at_ms) * limit.rate
+            self._units = units = min(units, limit.most() * limit.period_ms)
+            self._at_ms = mono_ms
+        price = tokens * limit.period_ms
+        if price > units:
+            return False
+        self._units = units - price
+        return True
+
+    def price(self, cost: int) -> int:
+        """Returns the tokens that a job takes: its cost, but no more than there ever are."""
+        return min(cost, self.limit.most())
+
+    def is_full(self, mono_ms: int) -> bool:
+        """Returns whether it holds as much as it can."""
+        return self._fill(mono_ms) == self.limit.most() * self.limit.period_ms
+
     def next_ms(self, tokens: int, mono_ms: int) -> int:
         """Returns when it will hold this many tokens, at most `burst`, if none are taken."""
         missing = tokens * self.limit.period_ms - self._fill(mono_ms)

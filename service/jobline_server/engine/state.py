@@ -75,7 +75,7 @@ class ShardState:
         self.load = load
         # Of what workers reported on its jobs, such as logs.
         self.report_bytes = 0
-        self.group_rates = GroupRates()
+        self.group_rates = GroupRates(self.queues, load)
         self.closed_groups = ClosedGroups()
         # Those of the server take over when the shard is open.
         self.limiters = Limiters()
@@ -157,7 +157,7 @@ class ShardState:
         load.active_jobs -= sum(queue.counts[JobState.ACTIVE] for queue in self.queues.values())
         load.payload_bytes -= sum(queue.payload_bytes for queue in self.queues.values())
         load.report_bytes -= self.report_bytes
-        load.group_buckets -= len(self.group_rates)
+        self.group_rates.move_to(self.load)
         load.groups -= sum(len(queue.groups) for queue in self.queues.values())
         load.keys -= len(self.keys.records)
         load.requests -= len(self.requests.records)
@@ -273,9 +273,7 @@ class ShardState:
         self.limiters = self.load.limiters
         active = active_of(self.jobs.every(), self.lots.lots.every())
         join(self.limiters, self.own_limiters, active, now)
-        self.load.group_buckets -= len(self.group_rates)
-        self.group_rates.restart(self.group_records.every(), self.queues, now.mono_ms)
-        self.load.group_buckets += len(self.group_rates)
+        self.group_rates.restart(now.mono_ms)
         self.closed_groups.restart(self.group_records.every(), self.queues, now)
         give_all_away(self.queues.values())
         self.sticky = StickyJobs()

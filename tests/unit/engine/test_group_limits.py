@@ -275,6 +275,57 @@ def test_times_that_do_not_count_any_more_are_swept(world):
     assert len(ids(world)) == 1
 
 
+def test_many_groups_are_opened_in_slices(world, monkeypatch):
+    monkeypatch.setattr(limits, "SLICE_ITEMS", 1)
+    assert not world.shard.closed_groups
+    push(world, "g", "h")
+    limit(world, 5_000)
+    limit(world, 5_000, "h")
+    assert world.shard.closed_groups
+    assert not world.shard.closed_groups.is_due_before(world.now)
+    tick(world, 5_001)
+    assert world.shard.closed_groups.is_due_before(world.now)
+    tick(world, 0)
+    assert not world.shard.closed_groups
+    assert len(ids(world)) == 2
+
+
+def test_group_whose_rate_was_taken_off_before_a_restart_goes_on(world):
+    world.settings(group=RATED)
+    push(world, "g", "g", "g")
+    assert len(ids(world)) == 2
+    world.settings()
+    restart(world)
+    tick(world, 0)
+    world.ack(leases_of_active(world))
+    assert len(ids(world)) == 1
+
+
+def test_group_that_is_gone_is_asked_no_more(world):
+    month = RateLimit(1, limits.RATE_PERIOD_MS_MAX)
+    world.settings(group=GroupSettings(rate=month))
+    jobs = push(world, "g", "g")
+    world.ack(leases(world))
+    assert ids(world) == []
+    world.settings(group=RATED)
+    part = iter([["gone", "g"]])
+    world.shard.closed_groups._asked[0] = (world.queue().groups, part)
+    for _ in range(2):
+        tick(world, 0)
+    assert not world.shard.closed_groups._asked
+    assert ids(world) == []
+    tick(world, 1_000)
+    assert ids(world) == [jobs[1]]
+
+
+def test_group_without_a_rate_of_its_own_any_more_has_that_of_its_queue(world):
+    world.settings(group=RATED)
+    settings(world, GroupSettings(rate=RateLimit(9, 1_000), concurrency=9))
+    settings(world, GroupSettings(concurrency=9))
+    push(world, "g", "g", "g")
+    assert len(ids(world)) == 2
+
+
 def test_clock_that_is_set_back_does_not_hold_up_a_rate(world):
     """Tokens come by the clock that is never set."""
     world.settings(group=RATED)

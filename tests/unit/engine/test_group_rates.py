@@ -8,7 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jobline_server.engine import group_rates
 from jobline_server.engine.commands import Refused
+from jobline_server.engine.decide.queues import decide_delete_queue
+from jobline_server.engine.decide.timers import next_deadline
+from jobline_server.engine.group import Group
 from jobline_server.engine.group_settings import GroupSettings
 from jobline_server.engine.rates import RateLimit
 from jobline_server.engine.ties import Ties
@@ -22,12 +26,12 @@ from tests.unit.engine.world import World
 
 def test_g14_group_that_is_gone_has_no_more_tokens_when_it_comes_back(world):
     world.settings(group=GroupSettings(rate=RateLimit(1, 1_000)))
-    for expected in (1, 0):
-        push(world, "g")
-        got = leases(world)
-        assert len(got) == expected
-        world.ack(got)
+    push(world, "g")
+    world.ack(leases(world))
     assert world.shard.load.group_buckets == 1
+    push(world, "g")
+    assert leases(world) == []
+    assert world.shard.load.group_buckets == 0
     tick(world, 1_000)
     assert len(leases(world)) == 1
 
@@ -40,6 +44,61 @@ def test_buckets_that_are_full_are_forgotten(world):
         tick(world, 1_000)
     assert world.shard.load.group_buckets < 3
     assert world.shard.load.groups == 0
+
+
+def test_buckets_that_are_full_go_in_time_also_if_no_group_comes(world, monkeypatch):
+    """So groups are let in again; a few of them at a time, and each has its turn."""
+    monkeypatch.setattr(group_rates.GroupRates.sweep, "__defaults__", (2,))
+    world.settings(group=GroupSettings(rate=RateLimit(1, 60_000)))
+    world.shard.load.groups_max = 3
+    push(world, "a", "b", "c")
+    world.ack(leases(world))
+    assert next_deadline(world.shard, world.now) == group_rates.SWEEP_MS
+    tick(world, 59_999)
+    assert world.shard.load.group_buckets == 3
+    tick(world, 1)
+    tick(world, 0)
+    assert world.shard.load.group_buckets == 0
+    assert next_deadline(world.shard, world.now) is None
+    push(world, "d")
+
+
+def test_tokens_of_groups_go_with_their_queue(world):
+    world.settings(group=GroupSettings(rate=RateLimit(1, 60_000)))
+    push(world, "g")
+    world.ack(leases(world))
+    decide_delete_queue(world.shard, world.now, "q", force=True)
+    assert world.shard.load.group_buckets == 1
+    tick(world, 1_000)
+    assert world.shard.load.group_buckets == 0
+
+
+def test_tokens_of_a_group_are_shown_as_they_would_be(world):
+    """To look at them puts no rate in force."""
+    rate, slow = RateLimit(2, 1_000), RateLimit(1, 1_000)
+    world.settings(group=GroupSettings(rate=rate))
+    rates = world.shard.group_rates
+
+    def tokens(limit: RateLimit) -> int:
+        return rates.tokens(world.queue(), Group("q", "g"), limit, world.now.mono_ms)
+
+    assert (tokens(rate), tokens(slow)) == (2, 1)
+    push(world, "g")
+    world.ack(leases(world))
+    assert (tokens(rate), tokens(slow)) == (1, 1)
+    tick(world, 500)
+    assert (tokens(rate), tokens(slow)) == (2, 1)
+    assert world.shard.load.group_buckets == 0
+
+
+def test_shard_that_leaves_takes_its_tokens_along(world):
+    world.settings(group=GroupSettings(rate=RateLimit(1, 60_000)))
+    push(world, "g")
+    world.ack(leases(world))
+    load = world.shard.load
+    world.shard.leave_load()
+    assert load.group_buckets == 0
+    assert world.shard.load.group_buckets == 1
 
 
 def test_server_lets_no_group_in_while_it_remembers_too_many(world):

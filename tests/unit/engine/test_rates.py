@@ -41,6 +41,17 @@ def test_bucket_of_a_start_is_empty_and_fills_from_then_on():
     assert (bucket.tokens(10_000), bucket.tokens(10_500)) == (0, 1)
 
 
+def test_price_is_paid_or_not():
+    bucket = TokenBucket(RateLimit(1, 1_000, 2), 0)
+    assert [bucket.price(cost) for cost in (1, 2, 3)] == [1, 2, 2]
+    assert bucket.is_full(0)
+    assert [bucket.pays(tokens, 0) for tokens in (2, 1, 1)] == [True, False, False]
+    assert not bucket.is_full(1_999)
+    assert not bucket.pays(1, 999)
+    assert bucket.pays(1, 1_000)
+    assert bucket.is_full(3_000)
+
+
 def test_time_that_stands_still_brings_nothing():
     bucket = TokenBucket(TWO_A_SECOND, 1_000)
     bucket.take(3, 1_000)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jobline_server.engine.allowance import allowance_of
-from jobline_server.engine.apply.group_rates import take_group_tokens
 from jobline_server.engine.entries import JobsLeased
 from jobline_server.engine.job import Job
 from jobline_server.engine.queue import Queue
@@ -28,8 +27,6 @@ def set_allowance(shard: ShardState, queue: Queue) -> None:
 def take_tokens(shard: ShardState, fact: JobsLeased, found: Sequence[Job | None]) -> None:
     """Takes the tokens of jobs that are about to be leased: `found` has the single ones."""
     queue = shard.queues[fact.queue]
-    if shard.group_rates.is_used_by(queue):
-        take_group_tokens(shard, queue, found)
     allowance = queue.allowance
     if allowance is None or allowance.bucket is None:
         return

@@ -201,6 +201,8 @@ def forget_if_idle(shard: ShardState, queue: Queue, group: Group) -> None:
     if not group.live and not group.has_record():
         queue.groups.remove(group)
         shard.load.groups -= 1
+        if group.bucket is not None:
+            shard.group_rates.keep(queue, group, shard.clocks.mono_ms)
 
 
 def hold_by_dead_head(shard: ShardState, job: Job) -> None:

@@ -63,7 +63,8 @@ def apply_jobs_leased(shard: ShardState, fact: JobsLeased, _offset: int) -> None
     if holder is None:
         holder = _recovered_holder(shard, fact)
     found, part = shard.jobs.find_many(fact.starts)
-    take_tokens(shard, fact, found)
+    if shard.queues[fact.queue].allowance is not None:
+        take_tokens(shard, fact, found)
     if all(found):
         _lease_jobs(shard, fact, holder, cast("list[Job]", found), 0, part)
         return

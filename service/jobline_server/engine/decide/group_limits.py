@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from jobline_server.engine import limits
-from jobline_server.engine.decide.allow import cost_of
 from jobline_server.engine.decide.choice import Choice, LotRun
 from jobline_server.engine.decide.groups import check_room, record_number
 from jobline_server.engine.decide.queues import LIMITED_BY_WORKER, existing_queue
@@ -19,7 +18,7 @@ from jobline_server.engine.group import Group
 from jobline_server.engine.group_entries import GroupLimited
 from jobline_server.engine.job import Job
 from jobline_server.engine.queue import Queue
-from jobline_server.engine.rates import RateLimit
+from jobline_server.engine.rates import TokenBucket
 from jobline_server.engine.rules import NO_RULES
 from jobline_server.engine.values import Now
 from jobline_server.engine.view import ShardView
@@ -31,12 +30,10 @@ CHOICES_MAX = 50
 
 
 class UsedUp(NamedTuple):
-    """A group without tokens for its next job: what that job and those in `leased`, which go out
-    before it now, cost.
-    """
+    """A group without tokens for its next job, of this price; `leased` go out before it now."""
 
-    rate: RateLimit
-    prices: list[int]
+    bucket: TokenBucket
+    price: int
     leased: list[int]
 
 
@@ -44,7 +41,8 @@ def choose_within_rates(
     shard: ShardView, now: Now, queue: Queue, chosen: Choice, choose: Callable[[], None]
 ) -> None:
     """Has `choose` add the next jobs of `queue` to `chosen`, drops those whose groups have used up
-    their rates, and closes these groups. The others are at the heads of their lanes then.
+    their rates, and closes these groups. The others are at the heads of their lanes then. Lease
+    what is chosen: its tokens are taken.
     """
     if not shard.group_rates.is_used_by(queue):
         choose()
@@ -53,7 +51,7 @@ def choose_within_rates(
     closed = 0
     for _ in range(CHOICES_MAX):
         choose()
-        used_up = _drop_unpaid(shard, now, queue, chosen)
+        used_up = _take_tokens(shard, now, queue, chosen)
         for group, wanted in used_up.items():
             _close(shard, now, queue, group, wanted)
         if chosen.items or not used_up:
@@ -68,54 +66,44 @@ def choose_within_rates(
     shard.gates.ask_again(queue, now.mono_ms)
 
 
-def _drop_unpaid(shard: ShardView, now: Now, queue: Queue, chosen: Choice) -> dict[Group, UsedUp]:
-    """Drops each job that its group has no tokens for, and the jobs of this group behind it. They
-    leave their lanes as the group is closed.
+def _take_tokens(shard: ShardView, now: Now, queue: Queue, chosen: Choice) -> dict[Group, UsedUp]:
+    """Takes a token for each job; drops one that its group has no tokens for, and the jobs of this
+    group behind it. They leave their lanes as the group is closed.
     """
-    default = queue.settings.group.rate
-    left: dict[Group, int] = {}
-    used_up: dict[Group, tuple[RateLimit, int]] = {}
+    find, default, mono_ms = queue.groups.find, queue.settings.group.rate, now.mono_ms
+    used_up: dict[Group, UsedUp] = {}
     kept: list[Job | LotRun] = []
     for item in chosen.items:
-        group = queue.groups.find(item.ties.group) if isinstance(item, Job) else None
+        group = find(item.ties.group) if isinstance(item, Job) and item.ties.group else None
         rate = None if group is None else group.settings.rate or default
-        if group is None or rate is None or not isinstance(item, Job):
+        if group is None or rate is None:
             kept.append(item)
             continue
-        tokens = left.get(group)
-        if tokens is None:
-            tokens = shard.group_rates.tokens(queue, group.name, rate, now.mono_ms)
+        if group in used_up:
+            continue
+        bucket = group.bucket
+        if bucket is None or bucket.limit is not rate:
+            bucket = shard.group_rates.bucket_of(queue, group, rate, mono_ms)
         rules = item.options.rules
-        price = 1 if rules is NO_RULES else min(rules.cost, rate.most())
-        if price <= tokens and group not in used_up:
-            left[group] = tokens - price
+        price = 1 if rules is NO_RULES else bucket.price(rules.cost)
+        if bucket.pays(price, mono_ms):
             kept.append(item)
-        elif group not in used_up:
-            if len(used_up) == CLOSED_MAX:
-                # It stays where it is, and all behind it.
-                break
-            used_up[group] = rate, price
+        elif len(used_up) < CLOSED_MAX:
+            used_up[group] = UsedUp(bucket, price, [])
+        else:
+            # It stays where it is, and all behind it.
+            break
     chosen.items[:] = kept
-    return _with_leased(used_up, kept) if used_up else {}
-
-
-def _with_leased(
-    used_up: dict[Group, tuple[RateLimit, int]], kept: list[Job | LotRun]
-) -> dict[Group, UsedUp]:
-    """Adds the jobs of groups that are leased now, and what they cost."""
-    found = {group.name: UsedUp(rate, [price], []) for group, (rate, price) in used_up.items()}
-    for item in kept:
-        if isinstance(item, Job) and item.ties.group in found:
-            of = found[item.ties.group]
-            of.leased.append(item.id)
-            of.prices.append(min(cost_of(item), of.rate.most()))
-    return {group: found[group.name] for group in used_up}
+    for item in kept if used_up else ():
+        group = find(item.ties.group) if isinstance(item, Job) else None
+        if group is not None and group in used_up:
+            used_up[group].leased.append(item.id)
+    return used_up
 
 
 def _close(shard: ShardView, now: Now, queue: Queue, group: Group, used_up: UsedUp) -> None:
     """Closes a group until it has tokens for its next job."""
-    rates = shard.group_rates
-    opens_ms = rates.next_ms(queue, group.name, used_up.rate, sum(used_up.prices), now.mono_ms)
+    opens_ms = used_up.bucket.next_ms(used_up.price, now.mono_ms)
     shard.emit(
         GroupLimited(
             now.wall_ms,
@@ -127,12 +115,6 @@ def _close(shard: ShardView, now: Now, queue: Queue, group: Group, used_up: Used
             leased=used_up.leased,
         )
     )
-
-
-def _group_of(queue: Queue, item: Job | LotRun) -> Group | None:
-    """Returns the group of an item; None without. A lot has none."""
-    name = item.ties.group if isinstance(item, Job) else ""
-    return queue.groups.find(name) if name else None
 
 
 def decide_limit_group(  # who and why are arguments of their own
@@ -176,7 +158,10 @@ def _limit(  # who and why are arguments of their own
 
 
 def open_groups(shard: ShardView, now: Now) -> bool:
-    """Opens a slice of the groups whose time has come; returns whether more are due."""
+    """Opens a slice of the groups whose time has come; returns whether more are due. Forgets tokens
+    of groups that are gone.
+    """
+    shard.group_rates.sweep(now.mono_ms)
     more = shard.closed_groups.ask_part(now)
     for _ in range(limits.SLICE_ITEMS):
         group = shard.closed_groups.due(now)

@@ -15,6 +15,7 @@ from jobline_server.engine.decide.timeouts import time_out_due
 from jobline_server.engine.entries import (
     JobsReady,
 )
+from jobline_server.engine.group_rates import SWEEP_MS
 from jobline_server.engine.job import Job
 from jobline_server.engine.lot import Lot
 from jobline_server.engine.queue import Queue
@@ -62,6 +63,8 @@ def next_deadline(shard: ShardView, now: Now) -> int | None:
     group_ms = shard.closed_groups.wait_ms(now)
     if group_ms is not None:
         waits.append(group_ms)
+    if shard.group_rates:
+        waits.append(SWEEP_MS)
     if shard.dependencies.has_any:
         blocked_ms = shard.dependencies.timeouts.first_ms()
         if shard.dependencies.pending:
