@@ -6,14 +6,15 @@ from jobline.v1 import limiter_service_pb2 as pb
 from jobline_server.engine.rates import RateLimit
 from jobline_server.rpc.convert.jobs import fill_moment
 from jobline_server.rpc.validate import fields
-from jobline_server.rpc.validate.limits import concurrency, rate_limit
+from jobline_server.rpc.validate.limits import check_name, concurrency, rate_limit
 from jobline_server.runtime.views import LimiterView
 from jobline_server.wire.rates import fill_rate, rate_from_message
 
 
 def limiter_name(value: str) -> str:
     """Returns the name of a limiter, which is as that of a queue."""
-    return fields.queue_name(value, "limiter")
+    check_name(value, "limiter")
+    return value
 
 
 def limits_of(request: pb.UpsertLimiterRequest) -> tuple[RateLimit | None, int | None]:

@@ -23,6 +23,7 @@ E = TypeVar("E", bound=IntEnum)
 
 QUEUE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,255}")
 VERSION = re.compile("[A-Za-z0-9][A-Za-z0-9.+_-]{0,63}")
+A_NAME = "must be 1 to 256 of A-Z a-z 0-9 . _ : -, the first a letter or digit"
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 # The years 0001 … 9999, which is what a Timestamp may hold.
 MOMENT_SECONDS_MIN = -62_135_596_800
@@ -59,7 +60,7 @@ def queue_name(value: str, field: str = "queue") -> str:
         raise invalid(field, "is required")
     if value.startswith("_"):
         raise invalid(field, "names that start with _ are the system's")
-    raise invalid(field, "must be 1 to 256 of A-Z a-z 0-9 . _ : -, the first a letter or digit")
+    raise invalid(field, A_NAME)
 
 
 def single_line(value: str, field: str, characters_max: int) -> str:

@@ -29,7 +29,14 @@ def limiters(values: Sequence[str], field: str) -> None:
     """Refuses more than four names of limiters, or one that cannot be."""
     fields.at_most(values, field, limits.LIMITERS_PER_JOB_MAX)
     for index, name in enumerate(values):
-        fields.queue_name(name, f"{field}[{index}]")
+        check_name(name, f"{field}[{index}]")
+
+
+def check_name(name: str, field: str) -> None:
+    """Refuses a name that no limiter can have; it is as that of a queue."""
+    if not name:
+        raise fields.invalid(field, f"is empty; the name of a limiter {fields.A_NAME}")
+    fields.queue_name(name, field)
 
 
 def concurrency(value: int, field: str) -> None:
