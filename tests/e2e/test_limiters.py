@@ -8,7 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from jobline import AsyncClient, LimiterNotFound, ObstacleKind, RateLimit, SettleOutcome
+from jobline import (
+    AsyncClient,
+    InvalidArgument,
+    LimiterNotFound,
+    ObstacleKind,
+    RateLimit,
+    SettleOutcome,
+)
 from jobline_server.runtime.clock import ManualClock
 from jobline_server.testing import RunningServer, running_server
 from tests.e2e.test_limits import kinds, now_of, somebody_waits
@@ -56,6 +63,42 @@ async def test_a_worker_says_until_when_a_limiter_is_empty(
     server.advance(30_000)
     for queue in ("mail", "orders"):
         assert len(await client.pull(queue, wait=5)) == 1
+
+
+async def test_a_worker_empties_no_limiter_that_its_job_does_not_pass(
+    server: RunningServer, client: AsyncClient
+) -> None:
+    """Neither does one that lost its lease; the job stays with its worker."""
+    for name in ("api", "other"):
+        await client.limiters.upsert(name, concurrency=9)
+    await client.push_payloads("mail", [b"x"] * 2, limiters=["api"])
+    first, second = await client.pull("mail", max_jobs=2, wait=0)
+    until = now_of(server) + timedelta(seconds=30)
+    for limiter in ("other", "nowhere"):
+        with pytest.raises(InvalidArgument, match=r"items\[0\].limiter.*none of those"):
+            await client.release(first, why="limited", until=until, limiter=limiter)
+    assert await client.ack(first, second) == [SettleOutcome.DONE] * 2
+    told = await client.release(first, why="limited", until=until, limiter="other")
+    assert told == [SettleOutcome.LEASE_LOST]
+    assert (await client.limiters.get("other")).limited_until is None
+
+
+async def test_a_worker_that_does_not_say_until_when_hears_what_is_missing(
+    client: AsyncClient,
+) -> None:
+    await client.push("mail", b"x")
+    (job,) = await client.pull("mail", wait=0)
+    with pytest.raises(InvalidArgument, match="until: is needed"):
+        await client.release(job, why="limited")
+    assert await client.ack(job) == [SettleOutcome.DONE]
+
+
+async def test_limiter_without_a_name_is_told_what_names_look_like(client: AsyncClient) -> None:
+    with pytest.raises(InvalidArgument, match=r"limiter: is empty.*must be 1 to 256 of A-Z"):
+        await client.limiters.upsert("", concurrency=1)
+    await client.limiters.upsert("api", concurrency=1)
+    with pytest.raises(InvalidArgument, match=r"options.limiters\[0\].*must be 1 to 256 of A-Z"):
+        await client.push("mail", b"x", limiters=[""])
 
 
 async def test_a_worker_says_until_when_its_queue_is_limited(

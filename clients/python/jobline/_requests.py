@@ -148,11 +148,14 @@ def release_item(
 ) -> pb.ReleaseItem:
     """Returns the item of a job to release, for a call or a stream."""
     id_, delivery = lease_of(job)
+    reason = named(ReleaseReason, why)
+    if reason is ReleaseReason.LIMITED and until is None:
+        raise InvalidArgument('until: is needed with why="limited": when jobs may go out again')
     return pb.ReleaseItem(
         id=id_,
         delivery=delivery,
         delay=duration_given("delay", delay),
-        why=pb.ReleaseReason.ValueType(named(ReleaseReason, why)),
+        why=pb.ReleaseReason.ValueType(reason),
         until=moment_given("until", until),
         limiter=limiter,
     )

@@ -84,8 +84,8 @@ class Leases:
         limiter: str = "",
     ) -> list[SettleOutcome]:
         """Releases jobs without failing them: at once and at the front, or after a `delay` (≤ 400
-        days). With `why="limited"`, nothing of their queue goes out `until` a time, or nothing that
-        passes a `limiter`.
+        days). With `why="limited"`, nothing of their groups goes out `until` a time, or of the
+        queue of a job without a group; or nothing that passes a `limiter`, one of the job's own.
         """
         items = [
             requests.release_item(job, delay=delay, why=why, until=until, limiter=limiter)

@@ -7,8 +7,9 @@ from itertools import chain
 
 from jobline_server.engine import limits
 from jobline_server.engine.allowance import TimeLimit
-from jobline_server.engine.commands import Push, RefusalKind, Refused
+from jobline_server.engine.commands import Push, RefusalKind, Refused, ReleaseItem
 from jobline_server.engine.decide.queues import LIMITED_BY_WORKER
+from jobline_server.engine.job import Job
 from jobline_server.engine.job_columns import JobColumns
 from jobline_server.engine.limiter_entries import LimiterChanged, LimiterDeleted
 from jobline_server.engine.limiters import Limiters, LimiterSettings
@@ -74,6 +75,17 @@ def decide_worker_limit(shard: ShardView, now: Now, name: str, until_ms: int, wo
     if before is not None and until_ms > max(said_ms, now.wall_ms):
         limited = TimeLimit(until_ms, worker, LIMITED_BY_WORKER)
         _change(shard, now, replace(before, limited=limited))
+
+
+def may_empty(shard: ShardView, item: ReleaseItem) -> bool:
+    """Returns whether a worker may say until when the limiter of a release lets nothing out: the
+    job passes it. A lease that is lost says nothing.
+    """
+    lease, _ = shard.find_lease(item.id)
+    if lease is None or lease.delivery != item.delivery:
+        return True
+    options = lease.options if isinstance(lease, Job) else lease.lot.options
+    return item.limiter in options.rules.limiters
 
 
 def check_limiters(limiters: Limiters, command: Push, rows: JobColumns, payloads: Payloads) -> None:

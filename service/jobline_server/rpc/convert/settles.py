@@ -25,6 +25,7 @@ from jobline_server.engine.values import FailAction, JobError, ReleaseReason
 from jobline_server.rpc import limits as rpc_limits
 from jobline_server.rpc.convert.logs import new_lines
 from jobline_server.rpc.validate import fields
+from jobline_server.rpc.validate.limits import check_name
 from jobline_server.rpc.validate.mistyped import check_own_fields
 from jobline_server.rpc.validate.options import backoff_ms, lease_ms
 from jobline_server.wire.times import fill_time
@@ -131,7 +132,7 @@ def _limited(item: job_service_pb2.ReleaseItem) -> tuple[int, str]:
     if item.why != job_service_pb2.RELEASE_REASON_LIMITED:
         raise fields.invalid("limiter" if item.limiter else "until", "only with LIMITED")
     if item.limiter:
-        fields.queue_name(item.limiter, "limiter")
+        check_name(item.limiter, "limiter")
     if not item.HasField("until"):
         raise fields.invalid("until", "is required with a limiter")
     return fields.moment_ms(item.until, "until"), item.limiter

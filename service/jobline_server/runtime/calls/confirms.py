@@ -12,6 +12,7 @@ from functools import partial
 from jobline_server.dispatch.frames import Settle
 from jobline_server.dispatch.session import Phase, Session, entries_of
 from jobline_server.engine.commands import NotDone, Refused
+from jobline_server.runtime.calls.release_checks import check_limiters
 from jobline_server.runtime.calls.settling import Settled, Settling
 from jobline_server.runtime.core import Core
 
@@ -42,6 +43,7 @@ class Confirms:
     def handle(self, settles: Sequence[Settle]) -> Iterator[None]:
         """Decides the settles of a frame. Yields between two slices of many. A session that ended
         meanwhile gets no answer to what is left: its worker settles that again on its next stream.
+        Refuses all if a release names a limiter that its job does not pass.
         """
         decided: list[Settled] = []
 
@@ -49,6 +51,9 @@ class Confirms:
             self.pending += entries_of(one.exceptions, one.dead)
             decided.append(one)
 
+        for index, settle in enumerate(settles):
+            if settle.releases:
+                check_limiters(self._core, settle.releases, f"settles[{index}].releases")
         for _ in settles:
             self._session.handle_settle()
         for _ in self._settling.decide(settles, settled):

@@ -15,6 +15,7 @@ from jobline_server.engine.commands import (
     ReleaseItem,
 )
 from jobline_server.engine.decide.phases import Progress
+from jobline_server.runtime.calls.release_checks import check_limiters
 from jobline_server.runtime.calls.settles import ITEMS_AT_ONCE, NEVER
 from jobline_server.runtime.calls.settling import Settled, Settling, ids_of
 from jobline_server.runtime.core import Core
@@ -47,7 +48,11 @@ class SettleCalls:
         return settled.results
 
     async def release(self, items: list[ReleaseItem]) -> NotDone:
-        """Gives jobs back."""
+        """Gives jobs back. Refuses all if one names a limiter that its job does not pass."""
+        first = 0
+        async for part in slices(items):
+            check_limiters(self._core, part, "items", first)
+            first += len(part)
         settled = await self._settle(Settle(releases=items))
         return settled.exceptions
 
