@@ -229,13 +229,16 @@ class Group:
 
 
 class GroupTable(NameTable[Group]):
-    """The groups of a queue by name. `held` is how many READY jobs of the queue are in no lane."""
+    """The groups of a queue by name. `held` is how many READY jobs of the queue are in no lane.
+    They `have_rates` if one has, or had, a rate of its own.
+    """
 
-    __slots__ = ("dead_heads", "held")
+    __slots__ = ("dead_heads", "have_rates", "held")
 
     def __init__(self) -> None:
         super().__init__()
         self.held = 0
+        self.have_rates = False
         self.dead_heads: dict[int, Group] = {}
 
 

@@ -26,15 +26,13 @@ class GroupRates:
     a hand-out takes them without a fact of its own.
     """
 
-    __slots__ = ("_emptied", "_kept", "_load", "_queues", "_rated", "_started_ms")
+    __slots__ = ("_emptied", "_kept", "_load", "_queues", "_started_ms")
 
     def __init__(self, queues: Mapping[str, Queue], load: Load) -> None:
         self._queues = queues
         self._load = load
         # The buckets of groups that are gone, by queue and name; the next to examine come first.
         self._kept: dict[tuple[Queue, str], TokenBucket] = {}
-        # Queues that have, or had, groups with a rate of their own.
-        self._rated: set[Queue] = set()
         # When the server started, and the queues whose groups had a rate then: what they handed out
         # before is not known.
         self._started_ms = 0
@@ -46,7 +44,7 @@ class GroupRates:
     def restart(self, mono_ms: int) -> None:
         """Empties all buckets, at a start of the server."""
         self._load.group_buckets -= len(self._kept)
-        self._kept, self._rated, self._started_ms = {}, set(), mono_ms
+        self._kept, self._started_ms = {}, mono_ms
         self._emptied = {queue for queue in self._queues.values() if queue.settings.group.rate}
         for queue in self._queues.values():
             for group in queue.groups:
@@ -54,7 +52,7 @@ class GroupRates:
                 if rate is not None:
                     group.bucket = TokenBucket(rate, mono_ms)
                     group.bucket.empty(mono_ms)
-                    self._rated.add(queue)
+                    queue.groups.have_rates = True
 
     def move_to(self, load: Load) -> None:
         """Counts what is kept in another load from now on."""
@@ -62,17 +60,8 @@ class GroupRates:
         self._load = load
         load.group_buckets += len(self._kept)
 
-    def is_used_by(self, queue: Queue) -> bool:
-        """Returns whether any group of a queue may have a rate."""
-        return queue.settings.group.rate is not None or queue in self._rated
-
-    def note_own(self, queue: Queue) -> None:
-        """Notes that a group of a queue has a rate of its own."""
-        self._rated.add(queue)
-
     def forget(self, queue: Queue) -> None:
         """Forgets a queue that was deleted; what is kept of its groups goes by and by."""
-        self._rated.discard(queue)
         self._emptied.discard(queue)
 
     def change(

@@ -58,7 +58,8 @@ class LeaseRules(RuleBasedStateMachine):
         room = list(given)
         leased = part = self._decide_lease(queue, holder, room, names, lease_ms)
         known = both.shard.queues[queue]
-        while part and (both.shard.limiters or both.shard.group_rates.is_used_by(known)):
+        have_rates = known.groups.have_rates or known.settings.group.rate is not None
+        while part and (both.shard.limiters or have_rates):
             # Behind jobs that limiters and groups held back others may go out.
             part = self._decide_lease(queue, holder, room, names, lease_ms)
             leased = [*leased, *part]

@@ -22,6 +22,6 @@ def change_own_rate(shard: ShardState, queue: Queue, group: Group, before: Group
     if rate is None:
         return
     if group.settings.rate is not None:
-        shard.group_rates.note_own(queue)
+        queue.groups.have_rates = True
     had_none = rate_of(before, queue.settings.group) is None
     shard.group_rates.change(queue, group, rate, mono_ms, had_none=had_none)

@@ -42,11 +42,8 @@ def choose_within_rates(
 ) -> None:
     """Has `choose` add the next jobs of `queue` to `chosen`, drops those whose groups have used up
     their rates, and closes these groups. The others are at the heads of their lanes then. Lease
-    what is chosen: its tokens are taken.
+    what is chosen: its tokens are taken. Only where groups have rates.
     """
-    if not shard.group_rates.is_used_by(queue):
-        choose()
-        return
     room = chosen.jobs_room, chosen.bytes_room, chosen.slots_room
     closed = 0
     for _ in range(CHOICES_MAX):
