@@ -38,6 +38,7 @@ EventKindName = (
         "group_paused",
         "group_resumed",
         "queue_limited",
+        "group_limited",
         "phase_completed",
         "dead_retried",
         "dead_expired",

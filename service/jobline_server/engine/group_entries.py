@@ -42,8 +42,8 @@ class GroupResumed:
 @dataclass(slots=True)
 class GroupLimited:
     """A group lets nothing out until a wall time, as `principal` said, or because it has used up
-    its rate; 0: it goes on. `number` is the key of its record; `leased` are jobs of it that go out
-    in the same step.
+    its rate (`is_used_up`); 0: it goes on. `number` is the key of its record; `leased` are jobs of
+    it that go out in the same step.
     """
 
     at_ms: int

@@ -15,7 +15,7 @@ def apply_group_limited(shard: ShardState, fact: GroupLimited, _offset: int) -> 
     """Has a group let nothing out for a time, or lets it go on."""
     queue = shard.queues[fact.queue]
     group = groups.known_group(shard, queue, fact.group)
-    group.is_used_up = fact.is_used_up
+    group.is_used_up = fact.is_used_up and fact.until_ms > 0
     if fact.until_ms:
         shard.use_ids(fact.number, 1)
         group.limited = TimeLimit(fact.until_ms, fact.principal, fact.reason)

@@ -164,5 +164,6 @@ def open_groups(shard: ShardView, now: Now) -> bool:
         group = shard.closed_groups.due(now)
         if group is None:
             return more
-        shard.emit(GroupLimited(now.wall_ms, group.queue, group.name, 0))
+        is_used_up = group.is_used_up
+        shard.emit(GroupLimited(now.wall_ms, group.queue, group.name, 0, is_used_up=is_used_up))
     return True

@@ -251,6 +251,13 @@ def _group_resumed(origin: EventOrigin, fact: group_entries.GroupResumed) -> Ite
     yield EventRun(origin.view(fact.at_ms, kind, fact.queue, name=fact.group))
 
 
+def _group_limited(origin: EventOrigin, fact: group_entries.GroupLimited) -> Iterator[EventRun]:
+    if not fact.is_used_up:
+        kind = EventKind.EVENT_KIND_GROUP_LIMITED
+        message = fact.reason
+        yield EventRun(origin.view(fact.at_ms, kind, fact.queue, name=fact.group, message=message))
+
+
 # A row for each fact and each notice; None: another function makes its events. Each function takes
 # the very fact that it is registered for, which no type of a table can say.
 EVENTS: dict[type, Callable[[EventOrigin, Any], Iterator[EventRun]] | None] = {
@@ -287,7 +294,7 @@ EVENTS: dict[type, Callable[[EventOrigin, Any], Iterator[EventRun]] | None] = {
     group_entries.GroupChanged: None,
     group_entries.GroupPaused: _group_paused,
     group_entries.GroupResumed: _group_resumed,
-    group_entries.GroupLimited: None,  # it happens with each token
+    group_entries.GroupLimited: _group_limited,
     limiter_entries.LimiterChanged: None,  # no job and no queue is concerned
     limiter_entries.LimiterDeleted: None,
     message_entries.MessagesSent: None,  # what a message causes has events of its own

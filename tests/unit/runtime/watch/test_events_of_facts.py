@@ -11,6 +11,7 @@ from jobline_server.engine import entries
 from jobline_server.engine.blocked_entries import JobsUnblocked
 from jobline_server.engine.effects import Applied
 from jobline_server.engine.entries import Fact
+from jobline_server.engine.group_entries import GroupLimited
 from jobline_server.engine.queue_entries import (
     QueueChanged,
     QueueDeleted,
@@ -147,6 +148,12 @@ FACTS: dict[str, tuple[Fact, list[Row]]] = {
         [("QUEUE_CHANGED", [], None, None)],
     ),
     "limited": (QueueLimited(AT, "mail", 9, "root", "429"), [("QUEUE_LIMITED", [], None, None)]),
+    "group limited": (
+        GroupLimited(AT, "mail", "g", 9, "ann", "429", 7),
+        [("GROUP_LIMITED", [], None, None)],
+    ),
+    "group goes on": (GroupLimited(AT, "mail", "g", 0), [("GROUP_LIMITED", [], None, None)]),
+    "group without tokens": (GroupLimited(AT, "mail", "g", 9, is_used_up=True), []),
     "paused": (QueuePaused(AT, "mail", "root", "hot"), [("QUEUE_PAUSED", [], None, None)]),
     "resumed": (QueueResumed(AT, "mail"), [("QUEUE_RESUMED", [], None, None)]),
     "queue deleted": (QueueDeleted(AT, "mail"), [("QUEUE_DELETED", [], None, None)]),
