@@ -8,6 +8,7 @@ while there are too many.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 
 from jobline_server.engine.group import Group
 from jobline_server.engine.load import Load
@@ -85,12 +86,14 @@ class GroupRates:
             bucket.change(rate, mono_ms)
         return bucket
 
-    def tokens(self, queue: Queue, group: Group, rate: RateLimit, mono_ms: int) -> int:
-        """Returns how many whole tokens a group has, and leaves all as it is."""
+    def shown(self, queue: Queue, group: Group, rate: RateLimit, mono_ms: int) -> TokenBucket:
+        """Returns the bucket of a group to read it, as it would be; leaves all as it is."""
         bucket = group.bucket or self._kept.get((queue, group.name))
         if bucket is None:
-            return self._new(queue, rate, mono_ms).tokens(mono_ms)
-        return min(bucket.tokens(mono_ms), rate.most())
+            return self._new(queue, rate, mono_ms)
+        bucket = copy(bucket)
+        bucket.change(rate, mono_ms)
+        return bucket
 
     def keep(self, queue: Queue, group: Group, mono_ms: int) -> None:
         """Keeps the bucket of a group that is about to go, unless it is full."""

@@ -93,7 +93,7 @@ class Groups:
         rate = rate_of(group.settings, queue.settings.group)
         if rate is not None:
             rates = self._core.slots.of_queue(queue.name).shard.group_rates
-            view.tokens = rates.tokens(queue, group, rate, now.mono_ms)
+            view.tokens = rates.shown(queue, group, rate, now.mono_ms).tokens(now.mono_ms)
         if group.limited is not None and not group.is_used_up:
             view.limited = group.limited
         return view

@@ -18,7 +18,11 @@ from jobline_server.runtime.core import Core
 from jobline_server.runtime.obstacles import Obstacle, ObstacleKind
 from jobline_server.runtime.queries.explain_ageing import aged_ahead, aged_at, risen
 from jobline_server.runtime.queries.explain_blocked import blocked_by
-from jobline_server.runtime.queries.explain_groups import group_obstacles, reserved_for
+from jobline_server.runtime.queries.explain_groups import (
+    group_obstacles,
+    rate_of_group,
+    reserved_for,
+)
 from jobline_server.runtime.queries.explain_limits import limiters_of, limits_of
 from jobline_server.runtime.queries.explain_needs import worker_missing
 from jobline_server.runtime.queries.explain_tenants import lanes_of, tenant_obstacles
@@ -101,6 +105,7 @@ class JobExplainer:
             obstacles.append(Obstacle(ObstacleKind.WORKERS_BUSY, message, count=count))
         if isinstance(owner, Job):
             obstacles += reserved_for(shard, owner)
+            obstacles += rate_of_group(shard, owner, self._core.now())
         return [*obstacles, *self._ahead(owner, job_id)]
 
     def _ahead(self, owner: Job | Lot, job_id: int) -> list[Obstacle]:

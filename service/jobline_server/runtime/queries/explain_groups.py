@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from itertools import islice, takewhile
 
-from jobline_server.engine.group import Group
+from jobline_server.engine.decide.allow import cost_of
+from jobline_server.engine.group import Group, rate_of
+from jobline_server.engine.group_settings import GroupSettings
 from jobline_server.engine.job import Job
+from jobline_server.engine.rates import RateLimit
 from jobline_server.engine.shard import Shard
+from jobline_server.engine.values import Now
 from jobline_server.runtime.obstacles import Obstacle, ObstacleKind
+from jobline_server.runtime.queries.explain_limits import told
 
 # The most jobs of a group counted for one explanation.
 WALK_MAX = 10_000
@@ -20,7 +25,7 @@ def group_obstacles(job: Job) -> list[Obstacle]:
     group = job.queue.groups.find(job.ties.group) if job.ties.group else None
     if group is None or group.has_admitted(job):
         return []
-    return [*stopped(group), *_busy(group, job)]
+    return [*stopped(group, job.queue.settings.group), *_busy(group, job)]
 
 
 def reserved_for(shard: Shard, job: Job) -> list[Obstacle]:
@@ -33,8 +38,29 @@ def reserved_for(shard: Shard, job: Job) -> list[Obstacle]:
     return [Obstacle(ObstacleKind.STICKY, message)]
 
 
-def stopped(group: Group) -> list[Obstacle]:
-    """Returns whether a group hands out nothing, and why."""
+def rate_of_group(shard: Shard, job: Job, now: Now) -> list[Obstacle]:
+    """Returns that the group of a READY job has no tokens for it, if no pull has come upon it yet;
+    then the group is closed: see `stopped`.
+    """
+    group = job.queue.groups.find(job.ties.group) if job.ties.group else None
+    rate = None if group is None else rate_of(group.settings, job.queue.settings.group)
+    if group is None or rate is None or group.is_used_up:
+        return []
+    bucket = shard.group_rates.shown(job.queue, group, rate, now.mono_ms)
+    opens_ms = bucket.next_ms(bucket.price(cost_of(job)), now.mono_ms)
+    if opens_ms <= now.mono_ms:
+        return []
+    message = _used_up(group, rate)
+    until_ms = now.wall_ms + opens_ms - now.mono_ms
+    return [Obstacle(ObstacleKind.RATE_LIMITED, message, until_ms)]
+
+
+def _used_up(group: Group, rate: RateLimit | None) -> str:
+    return f"group {group.name} has used up its rate{f' of {told(rate)}' if rate else ''}"
+
+
+def stopped(group: Group, defaults: GroupSettings) -> list[Obstacle]:
+    """Returns whether a group hands out nothing, and why. `defaults` are those of its queue."""
     found: list[Obstacle] = []
     if group.paused:
         who = f" by {group.paused_by}" if group.paused_by else ""
@@ -42,7 +68,7 @@ def stopped(group: Group) -> list[Obstacle]:
         message = f"group {group.name} is paused{who}{why}"
         found.append(Obstacle(ObstacleKind.GROUP_PAUSED, message))
     if group.limited is not None and group.is_used_up:
-        message = f"group {group.name} has used up its rate"
+        message = _used_up(group, rate_of(group.settings, defaults))
         found.append(Obstacle(ObstacleKind.RATE_LIMITED, message, group.limited.until_ms))
     elif group.limited is not None:
         by = f" by {group.limited.by}" if group.limited.by else ""

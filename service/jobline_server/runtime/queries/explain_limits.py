@@ -53,9 +53,10 @@ def _in_force(
     price = allowance.price(cost_of(item))
     if allowance.bucket is not None and allowance.tokens(now.mono_ms) < price:
         wait_ms = allowance.bucket.next_ms(price, now.mono_ms) - now.mono_ms
-        message = f"{whose} has used up its rate of {_told(allowance.bucket.limit)}"
+        message = f"{whose} has used up its rate of {told(allowance.bucket.limit)}"
         yield Obstacle(ObstacleKind.RATE_LIMITED, message, now.wall_ms + wait_ms)
 
 
-def _told(rate: RateLimit) -> str:
+def told(rate: RateLimit) -> str:
+    """Returns a rate as operators read it."""
     return f"{rate.rate:,} in {rate.period_ms / 1_000:,g} s"

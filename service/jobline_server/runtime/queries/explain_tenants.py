@@ -26,7 +26,7 @@ def lanes_of(queue: Queue, owner: Job | Lot) -> OpenLanes:
 def tenant_obstacles(fair: FairShare, owner: Job | Lot) -> list[Obstacle]:
     """Returns why the tenant of a READY job is not served now; none if its turn has come."""
     group = fair.groups.find(owner.tenant)
-    found = [] if group is None else stopped(group)
+    found = [] if group is None else stopped(group, fair.defaults)
     tenant = fair.known(owner.tenant)
     if not found and not fair.room_of(tenant):
         active = tenant.active

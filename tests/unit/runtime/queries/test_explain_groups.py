@@ -60,9 +60,16 @@ async def test_job_is_told_by_what_its_group_is_limited(runtime: Runtime) -> Non
     rated = GroupSettings(rate=RateLimit(1, 60_000), concurrency=2)
     decide_update_group(shard, core.now(), "q", "g", rated, None)
     await core.commits.commit_once()
-    await a_pull(runtime, "q", max_jobs=2)
+    assert await of_group(runtime, first_id + 1) == []
+    for wanted in (1, 2):
+        # The first pull takes the token, the second one comes upon a group without any.
+        await a_pull(runtime, "q", max_jobs=wanted)
+        told, *_ = await of_group(runtime, first_id + 1)
+        assert (told.kind, told.until_ms) == (ObstacleKind.RATE_LIMITED, until_ms)
+        assert told.message == "group g has used up its rate of 1 in 60 s"
+    decide_update_group(shard, core.now(), "q", "g", GroupSettings(concurrency=2), None)
     told, *_ = await of_group(runtime, first_id + 1)
-    assert (told.kind, told.message) == (ObstacleKind.RATE_LIMITED, "group g has used up its rate")
+    assert told.message == "group g has used up its rate"
 
 
 async def test_job_is_told_which_dead_job_holds_its_group(runtime: Runtime) -> None:
