@@ -276,7 +276,7 @@ def test_times_that_do_not_count_any_more_are_swept(world):
 
 
 def test_many_groups_are_opened_in_slices(world, monkeypatch):
-    monkeypatch.setattr(limits, "SLICE_ITEMS", 1)
+    monkeypatch.setattr(group_limits, "OPENED_MAX", 1)
     assert not world.shard.closed_groups
     push(world, "g", "h")
     limit(world, 5_000)
