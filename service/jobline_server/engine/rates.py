@@ -32,13 +32,14 @@ class RateLimit:
 class TokenBucket:
     """A bucket with the tokens of one rate limit; full at first."""
 
-    __slots__ = ("_at_ms", "_units", "limit")
+    __slots__ = ("_at_ms", "_most_units", "_units", "limit")
 
     def __init__(self, limit: RateLimit, mono_ms: int) -> None:
         self.limit = limit
         self._at_ms = mono_ms
+        self._most_units = limit.most() * limit.period_ms
         # What it held at that time.
-        self._units = limit.most() * limit.period_ms
+        self._units = self._most_units
 
     def tokens(self, mono_ms: int) -> int:
         """Returns how many whole tokens it holds."""
@@ -54,7 +55,9 @@ class TokenBucket:
         limit, units = self.limit, self._units
         if mono_ms > self._at_ms:
             units += (mono_ms - self._at_ms) * limit.rate
-            self._units = units = min(units, limit.most() * limit.period_ms)
+            if units > self._most_units:  # noqa: PLR1730  # `min` costs more
+                units = self._most_units
+            self._units = units
             self._at_ms = mono_ms
         price = tokens * limit.period_ms
         if price > units:
@@ -68,7 +71,7 @@ class TokenBucket:
 
     def is_full(self, mono_ms: int) -> bool:
         """Returns whether it holds as much as it can."""
-        return self._fill(mono_ms) == self.limit.most() * self.limit.period_ms
+        return self._fill(mono_ms) == self._most_units
 
     def next_ms(self, tokens: int, mono_ms: int) -> int:
         """Returns when it will hold this many tokens, at most `burst`, if none are taken."""
@@ -80,7 +83,8 @@ class TokenBucket:
         units = self._fill(mono_ms) * limit.period_ms // self.limit.period_ms
         self.limit = limit
         self._at_ms = max(self._at_ms, mono_ms)
-        self._units = min(units, limit.most() * limit.period_ms)
+        self._most_units = limit.most() * limit.period_ms
+        self._units = min(units, self._most_units)
 
     def empty(self, mono_ms: int) -> None:
         """Drops all tokens, at a start of the server."""
@@ -89,4 +93,4 @@ class TokenBucket:
     def _fill(self, mono_ms: int) -> int:
         limit = self.limit
         came = max(mono_ms - self._at_ms, 0) * limit.rate
-        return min(self._units + came, limit.most() * limit.period_ms)
+        return min(self._units + came, self._most_units)

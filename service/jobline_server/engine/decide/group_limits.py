@@ -78,7 +78,7 @@ def _take_tokens(shard: ShardView, now: Now, queue: Queue, chosen: Choice) -> di
         if group is None or rate is None:
             kept.append(item)
             continue
-        if group in used_up:
+        if used_up and group in used_up:
             continue
         bucket = group.bucket
         if bucket is None or bucket.limit is not rate:
