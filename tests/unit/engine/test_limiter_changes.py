@@ -19,6 +19,7 @@ from jobline_server.engine.decide.limiters import (
     decide_put_limiter,
     decide_worker_limit,
     existing_limiter,
+    may_empty,
 )
 from jobline_server.engine.decide.queues import LIMITED_BY_WORKER
 from jobline_server.engine.gates import MOMENTS_SPARE
@@ -29,6 +30,7 @@ from jobline_server.engine.rates import RateLimit
 from jobline_server.engine.rules import JobRules
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import JobOptions, JobState, Now, ReleaseReason
+from tests.pushed_rows import NewJob
 from tests.unit.engine.limiter_world import ONE_A_SECOND, leases, lot, put, restart, rules
 from tests.unit.engine.world import World, leases_of
 
@@ -63,6 +65,20 @@ def test_worker_says_until_when_a_limiter_is_empty(world):
     decide_worker_limit(world.shard, world.now, "api", now + 10**15, "w2")
     limited = existing_limiter(world.shard, "api").limited
     assert limited == TimeLimit(now + limits.DELAY_MS_MAX, "w2", LIMITED_BY_WORKER)
+
+
+def test_worker_may_empty_the_limiters_of_a_job_that_it_has(world):
+    """A lease that is lost says nothing, whatever it names."""
+    put(world, most=5)
+    put(world, "disk", most=5)
+    lot(world, 1, "api")
+    options = JobOptions(rules=rules("api", "disk"))
+    world.push(jobs=[NewJob(b"x", options, "", 0)])
+    for held in leases(world):
+        assert may_empty(world.shard, ReleaseItem(*held, limiter="api"))
+        assert not may_empty(world.shard, ReleaseItem(*held, limiter="other"))
+        assert may_empty(world.shard, ReleaseItem(held[0], held[1] - 1, limiter="other"))
+    assert may_empty(world.shard, ReleaseItem(99, 1, limiter="other"))
 
 
 def test_worker_says_until_when_a_queue_is_limited(world):

@@ -71,6 +71,7 @@ class Entry(_message.Message):
     GROUP_PAUSED_FIELD_NUMBER: _builtins.int
     GROUP_RESUMED_FIELD_NUMBER: _builtins.int
     PHASE_COMPLETED_FIELD_NUMBER: _builtins.int
+    GROUP_LIMITED_FIELD_NUMBER: _builtins.int
     LIMITER_CHANGED_FIELD_NUMBER: _builtins.int
     LIMITER_DELETED_FIELD_NUMBER: _builtins.int
     PARENTS_MET_FIELD_NUMBER: _builtins.int
@@ -230,6 +231,10 @@ class Entry(_message.Message):
         """A worker finished a phase of a job."""
 
     @_builtins.property
+    def group_limited(self) -> Global___GroupLimited:
+        """A group lets nothing out for a time, or goes on."""
+
+    @_builtins.property
     def limiter_changed(self) -> Global___LimiterChanged:
         """A limiter was created or changed."""
 
@@ -302,6 +307,7 @@ class Entry(_message.Message):
         group_paused: Global___GroupPaused | None = ...,
         group_resumed: Global___GroupResumed | None = ...,
         phase_completed: Global___PhaseCompleted | None = ...,
+        group_limited: Global___GroupLimited | None = ...,
         limiter_changed: Global___LimiterChanged | None = ...,
         limiter_deleted: Global___LimiterDeleted | None = ...,
         parents_met: Global___ParentsMet | None = ...,
@@ -311,11 +317,11 @@ class Entry(_message.Message):
         jobs_awaited: Global___JobsAwaited | None = ...,
         jobs_not_awaited: Global___JobsAwaited | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["cancel_requested", b"cancel_requested", "dependencies_failed", b"dependencies_failed", "dependents_told", b"dependents_told", "fact", b"fact", "group_changed", b"group_changed", "group_paused", b"group_paused", "group_resumed", b"group_resumed", "job_died", b"job_died", "job_failed", b"job_failed", "job_logged", b"job_logged", "job_reported", b"job_reported", "job_updated", b"job_updated", "jobs_awaited", b"jobs_awaited", "jobs_cancelled", b"jobs_cancelled", "jobs_completed", b"jobs_completed", "jobs_deleted", b"jobs_deleted", "jobs_expired", b"jobs_expired", "jobs_leased", b"jobs_leased", "jobs_not_awaited", b"jobs_not_awaited", "jobs_pushed", b"jobs_pushed", "jobs_ready", b"jobs_ready", "jobs_released", b"jobs_released", "jobs_replaced", b"jobs_replaced", "jobs_retried", b"jobs_retried", "jobs_staled", b"jobs_staled", "jobs_stalled", b"jobs_stalled", "jobs_unblocked", b"jobs_unblocked", "key_forgotten", b"key_forgotten", "keys_expired", b"keys_expired", "limiter_changed", b"limiter_changed", "limiter_deleted", b"limiter_deleted", "lot_pushed", b"lot_pushed", "messages_acknowledged", b"messages_acknowledged", "messages_received", b"messages_received", "messages_sent", b"messages_sent", "parents_ended", b"parents_ended", "parents_met", b"parents_met", "phase_completed", b"phase_completed", "queue_changed", b"queue_changed", "queue_deleted", b"queue_deleted", "queue_limited", b"queue_limited", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed", "unique_key_extended", b"unique_key_extended", "unique_key_forgotten", b"unique_key_forgotten", "unique_keys_extended", b"unique_keys_extended"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["cancel_requested", b"cancel_requested", "dependencies_failed", b"dependencies_failed", "dependents_told", b"dependents_told", "fact", b"fact", "group_changed", b"group_changed", "group_limited", b"group_limited", "group_paused", b"group_paused", "group_resumed", b"group_resumed", "job_died", b"job_died", "job_failed", b"job_failed", "job_logged", b"job_logged", "job_reported", b"job_reported", "job_updated", b"job_updated", "jobs_awaited", b"jobs_awaited", "jobs_cancelled", b"jobs_cancelled", "jobs_completed", b"jobs_completed", "jobs_deleted", b"jobs_deleted", "jobs_expired", b"jobs_expired", "jobs_leased", b"jobs_leased", "jobs_not_awaited", b"jobs_not_awaited", "jobs_pushed", b"jobs_pushed", "jobs_ready", b"jobs_ready", "jobs_released", b"jobs_released", "jobs_replaced", b"jobs_replaced", "jobs_retried", b"jobs_retried", "jobs_staled", b"jobs_staled", "jobs_stalled", b"jobs_stalled", "jobs_unblocked", b"jobs_unblocked", "key_forgotten", b"key_forgotten", "keys_expired", b"keys_expired", "limiter_changed", b"limiter_changed", "limiter_deleted", b"limiter_deleted", "lot_pushed", b"lot_pushed", "messages_acknowledged", b"messages_acknowledged", "messages_received", b"messages_received", "messages_sent", b"messages_sent", "parents_ended", b"parents_ended", "parents_met", b"parents_met", "phase_completed", b"phase_completed", "queue_changed", b"queue_changed", "queue_deleted", b"queue_deleted", "queue_limited", b"queue_limited", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed", "unique_key_extended", b"unique_key_extended", "unique_key_forgotten", b"unique_key_forgotten", "unique_keys_extended", b"unique_keys_extended"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_ms", b"at_ms", "cancel_requested", b"cancel_requested", "dependencies_failed", b"dependencies_failed", "dependents_told", b"dependents_told", "fact", b"fact", "group_changed", b"group_changed", "group_paused", b"group_paused", "group_resumed", b"group_resumed", "job_died", b"job_died", "job_failed", b"job_failed", "job_logged", b"job_logged", "job_reported", b"job_reported", "job_updated", b"job_updated", "jobs_awaited", b"jobs_awaited", "jobs_cancelled", b"jobs_cancelled", "jobs_completed", b"jobs_completed", "jobs_deleted", b"jobs_deleted", "jobs_expired", b"jobs_expired", "jobs_leased", b"jobs_leased", "jobs_not_awaited", b"jobs_not_awaited", "jobs_pushed", b"jobs_pushed", "jobs_ready", b"jobs_ready", "jobs_released", b"jobs_released", "jobs_replaced", b"jobs_replaced", "jobs_retried", b"jobs_retried", "jobs_staled", b"jobs_staled", "jobs_stalled", b"jobs_stalled", "jobs_unblocked", b"jobs_unblocked", "key_forgotten", b"key_forgotten", "keys_expired", b"keys_expired", "limiter_changed", b"limiter_changed", "limiter_deleted", b"limiter_deleted", "lot_pushed", b"lot_pushed", "messages_acknowledged", b"messages_acknowledged", "messages_received", b"messages_received", "messages_sent", b"messages_sent", "parents_ended", b"parents_ended", "parents_met", b"parents_met", "phase_completed", b"phase_completed", "queue_changed", b"queue_changed", "queue_deleted", b"queue_deleted", "queue_limited", b"queue_limited", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed", "unique_key_extended", b"unique_key_extended", "unique_key_forgotten", b"unique_key_forgotten", "unique_keys_extended", b"unique_keys_extended"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_ms", b"at_ms", "cancel_requested", b"cancel_requested", "dependencies_failed", b"dependencies_failed", "dependents_told", b"dependents_told", "fact", b"fact", "group_changed", b"group_changed", "group_limited", b"group_limited", "group_paused", b"group_paused", "group_resumed", b"group_resumed", "job_died", b"job_died", "job_failed", b"job_failed", "job_logged", b"job_logged", "job_reported", b"job_reported", "job_updated", b"job_updated", "jobs_awaited", b"jobs_awaited", "jobs_cancelled", b"jobs_cancelled", "jobs_completed", b"jobs_completed", "jobs_deleted", b"jobs_deleted", "jobs_expired", b"jobs_expired", "jobs_leased", b"jobs_leased", "jobs_not_awaited", b"jobs_not_awaited", "jobs_pushed", b"jobs_pushed", "jobs_ready", b"jobs_ready", "jobs_released", b"jobs_released", "jobs_replaced", b"jobs_replaced", "jobs_retried", b"jobs_retried", "jobs_staled", b"jobs_staled", "jobs_stalled", b"jobs_stalled", "jobs_unblocked", b"jobs_unblocked", "key_forgotten", b"key_forgotten", "keys_expired", b"keys_expired", "limiter_changed", b"limiter_changed", "limiter_deleted", b"limiter_deleted", "lot_pushed", b"lot_pushed", "messages_acknowledged", b"messages_acknowledged", "messages_received", b"messages_received", "messages_sent", b"messages_sent", "parents_ended", b"parents_ended", "parents_met", b"parents_met", "phase_completed", b"phase_completed", "queue_changed", b"queue_changed", "queue_deleted", b"queue_deleted", "queue_limited", b"queue_limited", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed", "unique_key_extended", b"unique_key_extended", "unique_key_forgotten", b"unique_key_forgotten", "unique_keys_extended", b"unique_keys_extended"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_fact: _TypeAlias = _typing.Literal["lot_pushed", "jobs_pushed", "jobs_ready", "jobs_leased", "jobs_completed", "job_failed", "job_died", "jobs_stalled", "jobs_released", "job_reported", "jobs_cancelled", "cancel_requested", "jobs_retried", "jobs_staled", "jobs_deleted", "queue_changed", "queue_paused", "queue_resumed", "queue_deleted", "keys_expired", "messages_sent", "messages_received", "messages_acknowledged", "jobs_expired", "job_updated", "key_forgotten", "jobs_replaced", "unique_key_extended", "unique_key_forgotten", "unique_keys_extended", "jobs_unblocked", "queue_limited", "job_logged", "group_changed", "group_paused", "group_resumed", "phase_completed", "limiter_changed", "limiter_deleted", "parents_met", "parents_ended", "dependencies_failed", "dependents_told", "jobs_awaited", "jobs_not_awaited"]  # noqa: Y015
+    _WhichOneofReturnType_fact: _TypeAlias = _typing.Literal["lot_pushed", "jobs_pushed", "jobs_ready", "jobs_leased", "jobs_completed", "job_failed", "job_died", "jobs_stalled", "jobs_released", "job_reported", "jobs_cancelled", "cancel_requested", "jobs_retried", "jobs_staled", "jobs_deleted", "queue_changed", "queue_paused", "queue_resumed", "queue_deleted", "keys_expired", "messages_sent", "messages_received", "messages_acknowledged", "jobs_expired", "job_updated", "key_forgotten", "jobs_replaced", "unique_key_extended", "unique_key_forgotten", "unique_keys_extended", "jobs_unblocked", "queue_limited", "job_logged", "group_changed", "group_paused", "group_resumed", "phase_completed", "group_limited", "limiter_changed", "limiter_deleted", "parents_met", "parents_ended", "dependencies_failed", "dependents_told", "jobs_awaited", "jobs_not_awaited"]  # noqa: Y015
     _WhichOneofArgType_fact: _TypeAlias = _typing.Literal["fact", b"fact"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_fact) -> _WhichOneofReturnType_fact | None: ...
 
@@ -2079,6 +2085,58 @@ class GroupPaused(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GroupPaused: _TypeAlias = GroupPaused  # noqa: Y015
+
+@_typing.final
+class GroupLimited(_message.Message):
+    """A group lets nothing out until a time, or goes on."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    QUEUE_FIELD_NUMBER: _builtins.int
+    GROUP_FIELD_NUMBER: _builtins.int
+    UNTIL_MS_FIELD_NUMBER: _builtins.int
+    PRINCIPAL_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    NUMBER_FIELD_NUMBER: _builtins.int
+    IS_USED_UP_FIELD_NUMBER: _builtins.int
+    LEASED_IDS_FIELD_NUMBER: _builtins.int
+    queue: _builtins.str
+    """Output only. Its queue."""
+    group: _builtins.str
+    """Output only. The group."""
+    until_ms: _builtins.int
+    """Output only. Until when, in milliseconds since 1970; 0: it goes on."""
+    principal: _builtins.str
+    """Output only. Who said so."""
+    reason: _builtins.str
+    """Output only. Why."""
+    number: _builtins.int
+    """Output only. The key of its record in a checkpoint."""
+    is_used_up: _builtins.bool
+    """Output only. Nobody said so: it has used up its rate, or had done so."""
+    @_builtins.property
+    def leased_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. Jobs of it that are leased in the same step."""
+
+    def __init__(
+        self,
+        *,
+        queue: _builtins.str = ...,
+        group: _builtins.str = ...,
+        until_ms: _builtins.int = ...,
+        principal: _builtins.str = ...,
+        reason: _builtins.str = ...,
+        number: _builtins.int = ...,
+        is_used_up: _builtins.bool = ...,
+        leased_ids: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["group", b"group", "is_used_up", b"is_used_up", "leased_ids", b"leased_ids", "number", b"number", "principal", b"principal", "queue", b"queue", "reason", b"reason", "until_ms", b"until_ms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GroupLimited: _TypeAlias = GroupLimited  # noqa: Y015
 
 @_typing.final
 class GroupResumed(_message.Message):

@@ -93,6 +93,8 @@ class _EventKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_EventKind.V
     """A group was paused."""
     EVENT_KIND_GROUP_RESUMED: _EventKind.ValueType  # 40
     """A group was resumed."""
+    EVENT_KIND_GROUP_LIMITED: _EventKind.ValueType  # 44
+    """A group was limited for a time, or that limit was lifted or is over. Not when it has used up its rate."""
     EVENT_KIND_PHASE_COMPLETED: _EventKind.ValueType  # 46
     """A worker finished a phase of a job; `message` names it."""
     EVENT_KIND_PARTIAL: _EventKind.ValueType  # 55
@@ -169,6 +171,8 @@ EVENT_KIND_GROUP_PAUSED: EventKind.ValueType  # 39
 """A group was paused."""
 EVENT_KIND_GROUP_RESUMED: EventKind.ValueType  # 40
 """A group was resumed."""
+EVENT_KIND_GROUP_LIMITED: EventKind.ValueType  # 44
+"""A group was limited for a time, or that limit was lifted or is over. Not when it has used up its rate."""
 EVENT_KIND_PHASE_COMPLETED: EventKind.ValueType  # 46
 """A worker finished a phase of a job; `message` names it."""
 EVENT_KIND_PARTIAL: EventKind.ValueType  # 55

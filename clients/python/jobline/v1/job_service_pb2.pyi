@@ -826,8 +826,8 @@ class ReleaseItem(_message.Message):
     why: Global___ReleaseReason.ValueType
     """Optional. Why. Unset: INTERRUPTED."""
     limiter: _builtins.str
-    """Optional. The limiter that is empty until `until`, with LIMITED; one that does not exist changes
-    nothing. Unset: the job's queue is.
+    """Optional. The limiter that is empty until `until`, with LIMITED: one of the job's `limiters`. If it
+    does not exist any more, nothing changes. Unset: the job's group is, or its queue if it has none.
     """
     @_builtins.property
     def delay(self) -> _duration_pb2.Duration:
