@@ -79,11 +79,9 @@ def test_tokens_of_a_group_are_shown_as_they_would_be(world):
     world.settings(group=GroupSettings(rate=rate))
     rates = world.shard.group_rates
 
-    def mono_ms() -> int:
-        return world.now.mono_ms
-
-    def tokens(limit: RateLimit) -> int:
-        return rates.shown(world.queue(), Group("q", "g"), limit, mono_ms()).tokens(mono_ms())
+    def tokens(limit):
+        mono_ms = world.now.mono_ms
+        return rates.shown(world.queue(), Group("q", "g"), limit, mono_ms).tokens(mono_ms)
 
     assert (tokens(rate), tokens(slow)) == (2, 1)
     push(world, "g")

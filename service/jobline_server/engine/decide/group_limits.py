@@ -73,7 +73,10 @@ def _take_tokens(shard: ShardView, now: Now, queue: Queue, chosen: Choice) -> di
     used_up: dict[Group, UsedUp] = {}
     kept: list[Job | LotRun] = []
     for item in chosen.items:
-        group = find(item.ties.group) if isinstance(item, Job) and item.ties.group else None
+        if not isinstance(item, Job) or not item.ties.group:
+            kept.append(item)
+            continue
+        group = find(item.ties.group)
         rate = None if group is None else group.settings.rate or default
         if group is None or rate is None:
             kept.append(item)
