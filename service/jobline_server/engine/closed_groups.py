@@ -30,9 +30,6 @@ class _Moments:
         self._at: dict[Group, int] = {}
         self._number = 0
 
-    def __bool__(self) -> bool:
-        return bool(self._at)
-
     def note(self, group: Group, at_ms: int) -> None:
         self._at[group] = at_ms
         self._number += 1
@@ -56,24 +53,25 @@ class _Moments:
 
 
 class ClosedGroups:
-    """The closed groups of a shard: by whom they were closed, and when they go on."""
+    """The closed groups of a shard: by whom they were closed, and when they go on. Unless it
+    `has_any`, nothing is due.
+    """
 
-    __slots__ = ("_asked", "_limited", "_used_up")
+    __slots__ = ("_asked", "_limited", "_used_up", "has_any")
 
     def __init__(self) -> None:
         self._limited = _Moments()
         self._used_up = _Moments()
         # Queues whose rate changed: the names of their groups, part by part.
         self._asked: deque[tuple[GroupTable, Iterator[list[str]]]] = deque()
-
-    def __bool__(self) -> bool:
-        return bool(self._asked or self._limited or self._used_up)
+        self.has_any = False
 
     def note(self, group: Group, now: Now) -> None:
         """Notes a group that was closed at this time, instead of what was said before."""
         self.forget(group)
         if group.limited is None:
             return
+        self.has_any = True
         if group.is_used_up:
             wait_ms = max(group.limited.until_ms - now.wall_ms, 0)
             self._used_up.note(group, now.mono_ms + wait_ms)
@@ -88,6 +86,7 @@ class ClosedGroups:
     def ask_all(self, queue: Queue) -> None:
         """Does the same for all groups of a queue, in slices."""
         self._asked.append((queue.groups, queue.groups.names()))
+        self.has_any = True
 
     def ask_part(self, now: Now) -> bool:
         """Does a slice of what `ask_all` has left; returns whether more is left."""
@@ -118,6 +117,7 @@ class ClosedGroups:
         limited, used_up = self._limited.first(), self._used_up.first()
         waits = [] if limited is None else [limited[0] - now.wall_ms]
         waits += [] if used_up is None else [used_up[0] - now.mono_ms]
+        self.has_any = bool(waits)
         return min(waits) if waits else None
 
     def is_due_before(self, now: Now) -> bool:

@@ -192,7 +192,7 @@ class Core:
             (due_ms is not None and due_ms < self.next_tick.wall_ms)
             or (opens_ms is not None and opens_ms < self.next_tick.mono_ms)
             or (limiter_ms is not None and limiter_ms < self.next_tick.mono_ms)
-            or (shard.closed_groups and shard.closed_groups.is_due_before(self.next_tick))
+            or (shard.closed_groups.has_any and shard.closed_groups.is_due_before(self.next_tick))
         ):
             self.timers.set()
 

@@ -277,16 +277,17 @@ def test_times_that_do_not_count_any_more_are_swept(world):
 
 def test_many_groups_are_opened_in_slices(world, monkeypatch):
     monkeypatch.setattr(group_limits, "OPENED_MAX", 1)
-    assert not world.shard.closed_groups
+    assert not world.shard.closed_groups.has_any
     push(world, "g", "h")
     limit(world, 5_000)
     limit(world, 5_000, "h")
-    assert world.shard.closed_groups
+    assert world.shard.closed_groups.has_any
     assert not world.shard.closed_groups.is_due_before(world.now)
     tick(world, 5_001)
     assert world.shard.closed_groups.is_due_before(world.now)
     tick(world, 0)
-    assert not world.shard.closed_groups
+    assert next_deadline(world.shard, world.now) is None
+    assert not world.shard.closed_groups.has_any
     assert len(ids(world)) == 2
 
 

@@ -166,6 +166,7 @@ class GroupSettings(_message.Message):
     MAX_WAITING_FIELD_NUMBER: _builtins.int
     ON_DEAD_HEAD_FIELD_NUMBER: _builtins.int
     WEIGHT_FIELD_NUMBER: _builtins.int
+    RATE_FIELD_NUMBER: _builtins.int
     concurrency: _builtins.int
     """Optional. How many jobs of a group may run at a time, 1 … 1,000. Lowering it stops no job that runs.
     Unset: 1, strictly one after the other; in a `fair` queue no limit.
@@ -180,6 +181,10 @@ class GroupSettings(_message.Message):
     """Optional. In a `fair` queue: the share of the workers' time that a group gets while others have jobs
     too, 1 … 1,000; twice the weight is twice the time. Unset: 1, as jobs without a group have it.
     """
+    @_builtins.property
+    def rate(self) -> Global___RateLimit:
+        """Optional. How many jobs of a group may start in a time. Unset: no limit."""
+
     def __init__(
         self,
         *,
@@ -187,10 +192,11 @@ class GroupSettings(_message.Message):
         max_waiting: _builtins.int | None = ...,
         on_dead_head: _job_pb2.OnDeadHead.ValueType = ...,
         weight: _builtins.int | None = ...,
+        rate: Global___RateLimit | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_concurrency", b"_concurrency", "_max_waiting", b"_max_waiting", "_weight", b"_weight", "concurrency", b"concurrency", "max_waiting", b"max_waiting", "weight", b"weight"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_concurrency", b"_concurrency", "_max_waiting", b"_max_waiting", "_weight", b"_weight", "concurrency", b"concurrency", "max_waiting", b"max_waiting", "rate", b"rate", "weight", b"weight"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_concurrency", b"_concurrency", "_max_waiting", b"_max_waiting", "_weight", b"_weight", "concurrency", b"concurrency", "max_waiting", b"max_waiting", "on_dead_head", b"on_dead_head", "weight", b"weight"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_concurrency", b"_concurrency", "_max_waiting", b"_max_waiting", "_weight", b"_weight", "concurrency", b"concurrency", "max_waiting", b"max_waiting", "on_dead_head", b"on_dead_head", "rate", b"rate", "weight", b"weight"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__concurrency: _TypeAlias = _typing.Literal["concurrency"]  # noqa: Y015
     _WhichOneofArgType__concurrency: _TypeAlias = _typing.Literal["_concurrency", b"_concurrency"]  # noqa: Y015
@@ -429,6 +435,10 @@ class Group(_message.Message):
     DEAD_HEADS_FIELD_NUMBER: _builtins.int
     WORKER_TIME_FIELD_NUMBER: _builtins.int
     WEIGHT_FIELD_NUMBER: _builtins.int
+    LIMITED_UNTIL_FIELD_NUMBER: _builtins.int
+    LIMITED_BY_FIELD_NUMBER: _builtins.int
+    LIMITED_REASON_FIELD_NUMBER: _builtins.int
+    TOKENS_FIELD_NUMBER: _builtins.int
     queue: _builtins.str
     """Output only. Its queue."""
     group: _builtins.str
@@ -447,6 +457,12 @@ class Group(_message.Message):
     """Output only. Why it is paused."""
     weight: _builtins.int
     """Output only. In a `fair` queue: its weight, of its own or of the queue."""
+    limited_by: _builtins.str
+    """Output only. Who said so."""
+    limited_reason: _builtins.str
+    """Output only. Why."""
+    tokens: _builtins.int
+    """Output only. Tokens of its rate in store; unset without a rate."""
     @_builtins.property
     def settings(self) -> Global___GroupSettings:
         """Output only. Its own settings, without those of the queue."""
@@ -460,6 +476,10 @@ class Group(_message.Message):
         """Output only. In a `fair` queue: how long workers have held its jobs, in all, and 1 ms for each hand-out;
         since the server started, or since it had no jobs and was not ahead of others.
         """
+
+    @_builtins.property
+    def limited_until(self) -> _timestamp_pb2.Timestamp:
+        """Output only. Until when it lets nothing out, as somebody said; unset: no such limit."""
 
     def __init__(
         self,
@@ -476,13 +496,22 @@ class Group(_message.Message):
         dead_heads: _abc.Iterable[_builtins.int] | None = ...,
         worker_time: _duration_pb2.Duration | None = ...,
         weight: _builtins.int | None = ...,
+        limited_until: _timestamp_pb2.Timestamp | None = ...,
+        limited_by: _builtins.str = ...,
+        limited_reason: _builtins.str = ...,
+        tokens: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_weight", b"_weight", "settings", b"settings", "weight", b"weight", "worker_time", b"worker_time"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_tokens", b"_tokens", "_weight", b"_weight", "limited_until", b"limited_until", "settings", b"settings", "tokens", b"tokens", "weight", b"weight", "worker_time", b"worker_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_weight", b"_weight", "active", b"active", "dead_heads", b"dead_heads", "group", b"group", "pause_reason", b"pause_reason", "paused", b"paused", "paused_by", b"paused_by", "queue", b"queue", "ready", b"ready", "scheduled", b"scheduled", "settings", b"settings", "weight", b"weight", "worker_time", b"worker_time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_tokens", b"_tokens", "_weight", b"_weight", "active", b"active", "dead_heads", b"dead_heads", "group", b"group", "limited_by", b"limited_by", "limited_reason", b"limited_reason", "limited_until", b"limited_until", "pause_reason", b"pause_reason", "paused", b"paused", "paused_by", b"paused_by", "queue", b"queue", "ready", b"ready", "scheduled", b"scheduled", "settings", b"settings", "tokens", b"tokens", "weight", b"weight", "worker_time", b"worker_time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__tokens: _TypeAlias = _typing.Literal["tokens"]  # noqa: Y015
+    _WhichOneofArgType__tokens: _TypeAlias = _typing.Literal["_tokens", b"_tokens"]  # noqa: Y015
     _WhichOneofReturnType__weight: _TypeAlias = _typing.Literal["weight"]  # noqa: Y015
     _WhichOneofArgType__weight: _TypeAlias = _typing.Literal["_weight", b"_weight"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__tokens) -> _WhichOneofReturnType__tokens | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__weight) -> _WhichOneofReturnType__weight | None: ...
 
 Global___Group: _TypeAlias = Group  # noqa: Y015

@@ -1341,6 +1341,10 @@ class StoredGroup(_message.Message):
     PAUSED_BY_FIELD_NUMBER: _builtins.int
     PAUSE_REASON_FIELD_NUMBER: _builtins.int
     DEAD_HEADS_FIELD_NUMBER: _builtins.int
+    LIMITED_UNTIL_MS_FIELD_NUMBER: _builtins.int
+    LIMITED_BY_FIELD_NUMBER: _builtins.int
+    LIMITED_REASON_FIELD_NUMBER: _builtins.int
+    IS_USED_UP_FIELD_NUMBER: _builtins.int
     queue: _builtins.str
     """Output only. Its queue."""
     group: _builtins.str
@@ -1351,6 +1355,14 @@ class StoredGroup(_message.Message):
     """Output only. Who paused it."""
     pause_reason: _builtins.str
     """Output only. Why."""
+    limited_until_ms: _builtins.int
+    """Output only. Until when it lets nothing out, in milliseconds since 1970; 0: no such limit."""
+    limited_by: _builtins.str
+    """Output only. Who said so."""
+    limited_reason: _builtins.str
+    """Output only. Why."""
+    is_used_up: _builtins.bool
+    """Output only. Nobody said so: it has used up its rate."""
     @_builtins.property
     def settings(self) -> _queue_pb2.GroupSettings:
         """Output only. Its own settings."""
@@ -1369,10 +1381,14 @@ class StoredGroup(_message.Message):
         paused_by: _builtins.str = ...,
         pause_reason: _builtins.str = ...,
         dead_heads: _abc.Iterable[_builtins.int] | None = ...,
+        limited_until_ms: _builtins.int = ...,
+        limited_by: _builtins.str = ...,
+        limited_reason: _builtins.str = ...,
+        is_used_up: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["settings", b"settings"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["dead_heads", b"dead_heads", "group", b"group", "pause_reason", b"pause_reason", "paused", b"paused", "paused_by", b"paused_by", "queue", b"queue", "settings", b"settings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dead_heads", b"dead_heads", "group", b"group", "is_used_up", b"is_used_up", "limited_by", b"limited_by", "limited_reason", b"limited_reason", "limited_until_ms", b"limited_until_ms", "pause_reason", b"pause_reason", "paused", b"paused", "paused_by", b"paused_by", "queue", b"queue", "settings", b"settings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
