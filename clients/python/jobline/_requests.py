@@ -7,14 +7,12 @@ from operator import index
 from typing import Any
 
 from jobline import _codec as codec
-from jobline._arguments import duration_given, list_given, message_of, moment_given
+from jobline._arguments import duration_given, list_given, message_of
 from jobline._enums import (
     EventKind,
     FailAction,
     FailActionName,
     JobState,
-    ReleaseReason,
-    ReleaseReasonName,
     SettleOutcome,
     all_named,
     known,
@@ -26,7 +24,7 @@ from jobline._job_log import LogLevel, LogLevelName
 from jobline._leased import LeasedJob
 from jobline._partial import Partial
 from jobline._server_values import WatchedEvent
-from jobline._times import Moment, Seconds, from_timestamp, seconds_of, to_duration
+from jobline._times import Seconds, from_timestamp, seconds_of, to_duration
 from jobline._values import Failed, JobError, QueueWeight
 from jobline._watched import watched_events
 from jobline.errors import InvalidArgument, WaitTimeout
@@ -135,29 +133,6 @@ def failed_of(result: pb.FailResult) -> Failed:
         outcome=known(SettleOutcome, result.outcome),
         state=known(JobState, result.state),
         run_at=from_timestamp(result.run_at) if result.HasField("run_at") else None,
-    )
-
-
-def release_item(
-    job: Lease,
-    *,
-    delay: Seconds | None,
-    why: ReleaseReasonName,
-    until: Moment | None = None,
-    limiter: str = "",
-) -> pb.ReleaseItem:
-    """Returns the item of a job to release, for a call or a stream."""
-    id_, delivery = lease_of(job)
-    reason = named(ReleaseReason, why)
-    if reason is ReleaseReason.LIMITED and until is None:
-        raise InvalidArgument('until: is needed with why="limited": when jobs may go out again')
-    return pb.ReleaseItem(
-        id=id_,
-        delivery=delivery,
-        delay=duration_given("delay", delay),
-        why=pb.ReleaseReason.ValueType(reason),
-        until=moment_given("until", until),
-        limiter=limiter,
     )
 
 

@@ -29,7 +29,8 @@ from jobline import (
 from jobline._option_messages import options_message
 from jobline._options import OptionsHow
 from jobline._push.messages import level_of
-from jobline._requests import fail_item, release_item
+from jobline._release_item import release_item
+from jobline._requests import fail_item
 from jobline._times import seconds_of
 
 

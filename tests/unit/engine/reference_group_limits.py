@@ -8,7 +8,7 @@ from jobline_server.engine.commands import ReleaseItem
 from jobline_server.engine.rates import RateLimit
 from jobline_server.engine.values import JobState
 from tests.unit.engine.reference_groups import ModelGroup
-from tests.unit.engine.reference_jobs import ModelJob
+from tests.unit.engine.reference_jobs import Consumer, ModelJob, first
 from tests.unit.engine.reference_state import ReferenceState
 
 Key = tuple[str, str]
@@ -21,6 +21,18 @@ class GroupLimits(ReferenceState):
     def _rate(self, key: Key) -> RateLimit | None:
         own = self.groups.groups.get(key, ModelGroup()).settings.rate
         return own or self.settings(key[0]).group.rate
+
+    def mark_continued(self, holder: Consumer, taken: list[ModelJob]) -> None:
+        for job in taken:
+            # None of them is the last one of its group yet.
+            is_serial = bool(job.group) and self._is_serial(job)
+            job.continues = is_serial and self.sticky.had_last(holder, job)
+
+    def _is_serial(self, job: ModelJob) -> bool:
+        if self.fairness.is_fair(job.queue):
+            return False
+        own, of_queue = self.groups.of(job).settings, self.settings(job.queue).group
+        return first(own.concurrency, of_queue.concurrency, 1) == 1
 
     def has_tokens(self, job: ModelJob, used_up: dict[Key, ModelJob]) -> bool:
         """Whether a job may start as far as its group goes; notes a group that has used up its

@@ -83,18 +83,12 @@ class ReferenceModel(Operators):
             max_bytes, places = left, free
             taken.append(job)
         self.fairness.hand_out(name, taken)
-        self._mark_continued(holder, taken)
+        self.mark_continued(holder, taken)
         for job in taken:
             self._start(job, holder, lease_ms)
         self.follow_closed(name, told[1], used_up)
         self.close_groups(used_up)
         return taken
-
-    def _mark_continued(self, holder: Consumer, taken: list[ModelJob]) -> None:
-        for job in taken:
-            # None of them is the last one of its group yet.
-            is_serial = bool(job.group) and self._is_serial(job)
-            job.continues = is_serial and self.sticky.had_last(holder, job)
 
     def _in_order(
         self, name: str, jobs: Iterable[ModelJob], told: Sequence[int]
@@ -102,12 +96,6 @@ class ReferenceModel(Operators):
         if self.fairness.is_fair(name):
             return self.fairness.in_turn(jobs, told)
         return jobs if self.settings(name).ageing is None else as_told(jobs, told)
-
-    def _is_serial(self, job: ModelJob) -> bool:
-        if self.fairness.is_fair(job.queue):
-            return False
-        own, of_queue = self.groups.of(job).settings, self.settings(job.queue).group
-        return first(own.concurrency, of_queue.concurrency, 1) == 1
 
     def _pay(self, job: ModelJob) -> None:
         """It takes from every limit, and counts from now on."""

@@ -266,59 +266,6 @@ def test_queue_that_is_deleted_leaves_no_closed_groups(world):
     recovers(world)
 
 
-def test_times_that_do_not_count_any_more_are_swept(world):
-    push(world, "g")
-    for number in range(200):
-        limit(world, 60_000 + number)
-    assert len(world.shard.closed_groups._limited._heap) < 100
-    tick(world, 60_199)
-    assert len(ids(world)) == 1
-
-
-def test_many_groups_are_opened_in_slices(world, monkeypatch):
-    monkeypatch.setattr(group_limits, "OPENED_MAX", 1)
-    assert not world.shard.closed_groups.has_any
-    push(world, "g", "h")
-    limit(world, 5_000)
-    limit(world, 5_000, "h")
-    assert world.shard.closed_groups.has_any
-    assert not world.shard.closed_groups.is_due_before(world.now)
-    tick(world, 5_001)
-    assert world.shard.closed_groups.is_due_before(world.now)
-    tick(world, 0)
-    assert next_deadline(world.shard, world.now) is None
-    assert not world.shard.closed_groups.has_any
-    assert len(ids(world)) == 2
-
-
-def test_group_whose_rate_was_taken_off_before_a_restart_goes_on(world):
-    world.settings(group=RATED)
-    push(world, "g", "g", "g")
-    assert len(ids(world)) == 2
-    world.settings()
-    restart(world)
-    tick(world, 0)
-    world.ack(leases_of_active(world))
-    assert len(ids(world)) == 1
-
-
-def test_group_that_is_gone_is_asked_no_more(world):
-    month = RateLimit(1, limits.RATE_PERIOD_MS_MAX)
-    world.settings(group=GroupSettings(rate=month))
-    jobs = push(world, "g", "g")
-    world.ack(leases(world))
-    assert ids(world) == []
-    world.settings(group=RATED)
-    part = iter([["gone", "g"]])
-    world.shard.closed_groups._asked[0] = (world.queue().groups, part)
-    for _ in range(2):
-        tick(world, 0)
-    assert not world.shard.closed_groups._asked
-    assert ids(world) == []
-    tick(world, 1_000)
-    assert ids(world) == [jobs[1]]
-
-
 def test_group_without_a_rate_of_its_own_any_more_has_that_of_its_queue(world):
     world.settings(group=RATED)
     settings(world, GroupSettings(rate=RateLimit(9, 1_000), concurrency=9))

@@ -13,6 +13,7 @@ from jobline._enums import FailActionName, ReleaseReasonName, SettleOutcome
 from jobline._ids import RequestIds
 from jobline._job_log import LogLevelName
 from jobline._leased import LeasedJob
+from jobline._release_item import release_item
 from jobline._requests import Lease
 from jobline._times import Moment, Seconds, seconds_of
 from jobline._values import Failed, JobError, QueueWeight
@@ -88,8 +89,7 @@ class Leases:
         queue of a job without a group; or nothing that passes a `limiter`, one of the job's own.
         """
         items = [
-            requests.release_item(job, delay=delay, why=why, until=until, limiter=limiter)
-            for job in jobs
+            release_item(job, delay=delay, why=why, until=until, limiter=limiter) for job in jobs
         ]
         response = self._connection.write(
             self._connection.jobs.Release, pb.ReleaseRequest(items=items)

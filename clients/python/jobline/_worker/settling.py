@@ -12,7 +12,8 @@ from jobline._context import CancelReason, Context
 from jobline._enums import FailAction, ReleaseReason
 from jobline._leased import LeasedJob
 from jobline._outcomes import Cancel, Dead, Outcome, Retry, Snooze, Stopped
-from jobline._requests import fail_item, release_item
+from jobline._release_item import release_item
+from jobline._requests import fail_item
 from jobline._values import JobError
 from jobline._worker.log import attempt_failed, attempt_given_up
 from jobline._worker.shared_session import SharedSession

@@ -240,22 +240,17 @@ def _queue_deleted(origin: EventOrigin, fact: queue_entries.QueueDeleted) -> Ite
     yield EventRun(origin.view(fact.at_ms, EventKind.EVENT_KIND_QUEUE_DELETED, fact.queue))
 
 
-def _group_paused(origin: EventOrigin, fact: group_entries.GroupPaused) -> Iterator[EventRun]:
-    kind = EventKind.EVENT_KIND_GROUP_PAUSED
-    message = fact.reason
-    yield EventRun(origin.view(fact.at_ms, kind, fact.queue, name=fact.group, message=message))
+GROUP_KINDS = {
+    group_entries.GroupPaused: EventKind.EVENT_KIND_GROUP_PAUSED,
+    group_entries.GroupResumed: EventKind.EVENT_KIND_GROUP_RESUMED,
+    group_entries.GroupLimited: EventKind.EVENT_KIND_GROUP_LIMITED,
+}
 
 
-def _group_resumed(origin: EventOrigin, fact: group_entries.GroupResumed) -> Iterator[EventRun]:
-    kind = EventKind.EVENT_KIND_GROUP_RESUMED
-    yield EventRun(origin.view(fact.at_ms, kind, fact.queue, name=fact.group))
-
-
-def _group_limited(origin: EventOrigin, fact: group_entries.GroupLimited) -> Iterator[EventRun]:
-    if not fact.is_used_up:
-        kind = EventKind.EVENT_KIND_GROUP_LIMITED
-        message = fact.reason
-        yield EventRun(origin.view(fact.at_ms, kind, fact.queue, name=fact.group, message=message))
+def _of_group(origin: EventOrigin, fact: group_entries.GroupFact) -> Iterator[EventRun]:
+    kind, reason = GROUP_KINDS[type(fact)], getattr(fact, "reason", "")
+    if not getattr(fact, "is_used_up", False):
+        yield EventRun(origin.view(fact.at_ms, kind, fact.queue, name=fact.group, message=reason))
 
 
 # A row for each fact and each notice; None: another function makes its events. Each function takes
@@ -292,9 +287,9 @@ EVENTS: dict[type, Callable[[EventOrigin, Any], Iterator[EventRun]] | None] = {
     queue_entries.QueueResumed: _queue_resumed,
     queue_entries.QueueDeleted: _queue_deleted,
     group_entries.GroupChanged: None,
-    group_entries.GroupPaused: _group_paused,
-    group_entries.GroupResumed: _group_resumed,
-    group_entries.GroupLimited: _group_limited,
+    group_entries.GroupPaused: _of_group,
+    group_entries.GroupResumed: _of_group,
+    group_entries.GroupLimited: _of_group,
     limiter_entries.LimiterChanged: None,  # no job and no queue is concerned
     limiter_entries.LimiterDeleted: None,
     message_entries.MessagesSent: None,  # what a message causes has events of its own

@@ -11,14 +11,8 @@ import pytest
 
 from jobline_server.dispatch.frames import Confirm, Open, Settle, Worker, WorkerFrame
 from jobline_server.dispatch.session import Phase, Session
-from jobline_server.engine.commands import FailItem, RefusalKind, Refused, ReleaseItem
-from jobline_server.engine.values import (
-    FailAction,
-    JobError,
-    JobState,
-    ReleaseReason,
-    SettleOutcome,
-)
+from jobline_server.engine.commands import FailItem, RefusalKind, Refused
+from jobline_server.engine.values import FailAction, JobError, JobState, SettleOutcome
 from jobline_server.runtime.calls import settling as settling_module
 from jobline_server.runtime.calls.confirms import Confirms
 from jobline_server.runtime.calls.pull_dedup import leases_of, runs_of
@@ -226,19 +220,3 @@ async def test_a_settle_that_cannot_be_answered_ends_the_stream(
     asyncio.get_running_loop().set_exception_handler(lambda _loop, _context: None)
     with pytest.raises(AssertionError, match="ended without a confirm"):
         await confirmed(runtime, stream, Settle(1, [job_id + 1], [delivery]))
-
-
-async def test_release_empties_no_limiter_that_its_job_does_not_pass(
-    confirming: Confirming,
-) -> None:
-    """Nothing of the frame is settled then."""
-    first, second = await confirming.leases(2)
-    told = ReleaseItem(*second, why=ReleaseReason.LIMITED, until_ms=1 << 50, limiter="api")
-    settles = Settle(1, [first[0]], [first[1]]), Settle(2, releases=[told])
-    with pytest.raises(Refused) as refused:
-        confirming.handle(*settles)
-    assert refused.value.field == "settles[1].releases[0].limiter"
-    assert confirming.runtime.core.load.active_jobs == 2
-    confirming.handle(Settle(3, [second[0]], [second[1]]))
-    confirming.handle(Settle(4, releases=[told]))
-    assert confirming.runtime.core.load.active_jobs == 1, "a lease that is lost says nothing"
