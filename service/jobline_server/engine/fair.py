@@ -66,6 +66,10 @@ class FairShare:
         self._all_resting = resting
         self._resting: list[Tenant] = []
         self.heaps = TenantHeaps()
+        # Tenants whose turn came while they had as many ACTIVE jobs as they may, and those of them
+        # that may have more since: consumers do not find them.
+        self._full: dict[str, Tenant] = {}
+        self.reopening: dict[str, Tenant] = {}
         # Tenants that are idle and ahead of the present, by their virtual time.
         self._ahead: list[tuple[int, int, Tenant]] = []
         self._number = 0
@@ -127,7 +131,12 @@ class FairShare:
         tenant.weight, tenant.weighed = self.weight_of(tenant.name), self.weighed
 
     def set_defaults(self, defaults: GroupSettings) -> None:
-        """Puts settings for all tenants in force: each heeds them at its next charge."""
+        """Puts settings for all tenants in force: each heeds its weight at its next charge, and
+        those that were full are looked at again in the next hand-outs.
+        """
+        if defaults.concurrency != self.defaults.concurrency:
+            self.reopening = {**self.reopening, **self._full} if self.reopening else self._full
+            self._full = {}
         self.defaults = defaults
         self.weighed += 1
 
@@ -140,6 +149,17 @@ class FairShare:
             return 0
         most = group.settings.concurrency or self.defaults.concurrency
         return UNLIMITED if most is None else max(most - tenant.active, 0)
+
+    def note_full(self, tenant: Tenant) -> None:
+        """Notes that a tenant has no room. One without ACTIVE jobs is closed for another reason."""
+        if tenant.active:
+            self._full[tenant.name] = tenant
+
+    def reopen_some(self) -> None:
+        """Has consumers find some of those tenants again that may not be full any more."""
+        for _ in range(min(len(self.reopening), limits.TENANTS_EXAMINED_MAX)):
+            _, tenant = self.reopening.popitem()
+            self.heaps.note(tenant)
 
     def reopen(self, name: str) -> None:
         """Has a group served again that may be closed no more, or has another weight."""
@@ -191,6 +211,8 @@ class FairShare:
         tenant.times.add(count, took_ms)
         self.times.add(count, took_ms)
         self.heaps.note(tenant)
+        self._full.pop(name, None)
+        self.reopening.pop(name, None)
         self._note_idle(tenant)
         return was_closed and bool(tenant.kinds)
 
@@ -200,6 +222,8 @@ class FairShare:
         self.times = AttemptTimes(EXPECTED_MS)
         self._ahead.clear()
         self._resting.clear()
+        self._full.clear()
+        self.reopening.clear()
         self.heaps.clear()
         for tenant in list(self.tenants):
             tenant.restart(mono_ms, EXPECTED_MS)

@@ -64,7 +64,8 @@ def _tenants_of(queue: Queue, fair: FairShare, active: dict[str, int]) -> str:
         )
         if tenant.kinds != kinds:
             return f"tenant {tenant.name} has {tenant.kinds} open lanes of {kinds}"
-        if fair.room_of(tenant) and not fair.heaps.is_noted(tenant):
+        is_found = tenant.name in fair.reopening or fair.heaps.is_noted(tenant)
+        if fair.room_of(tenant) and not is_found:
             return f"tenant {tenant.name} is not found by consumers"
     return _idle_tenants(fair)
 

@@ -48,6 +48,21 @@ def test_a_tenant_at_its_concurrency_goes_on_when_a_job_ends(world: FairWorld) -
     world.check()
 
 
+def test_full_tenants_go_on_once_their_queue_lets_more_run(
+    world: FairWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not before one of their jobs ends: at once, some of them in each hand-out."""
+    monkeypatch.setattr(limits, "TENANTS_EXAMINED_MAX", 2)
+    world.settings(fair=True, group=GroupSettings(concurrency=1))
+    world.jobs("a", "a", "b", "b", "c", "c")
+    assert sorted([*world.served(), *world.served()]) == ["a", "b", "c"]
+    assert world.served() == []
+    world.settings(fair=True, group=GroupSettings(concurrency=2))
+    world.check()
+    assert sorted([*world.served(), *world.served()]) == ["a", "b", "c"]
+    world.check()
+
+
 def test_priorities_and_lifo_hold_within_a_tenant(world: FairWorld) -> None:
     """G12: among the jobs of one tenant; the tenants themselves have none."""
     low, other = world.jobs("a", "b")

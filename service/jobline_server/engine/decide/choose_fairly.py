@@ -119,6 +119,8 @@ class _Heaps:
 
 def choose_fairly(fair: FairShare, names: Names, committed: int, chosen: Choice) -> None:
     """Adds the next jobs of a fair queue for a consumer of `names` (None: all)."""
+    if fair.reopening:
+        fair.reopen_some()
     heaps = _Heaps(fair.heaps.of(names, chosen.size(), chosen.version))
     turns: list[tuple[int, int, _Turn]] = []
     examined: dict[str, tuple[Tenant, int]] = {}
@@ -143,6 +145,8 @@ def choose_fairly(fair: FairShare, names: Names, committed: int, chosen: Choice)
     for tenant, room in examined.values():
         if room:
             fair.heaps.note(tenant)
+        else:
+            fair.note_full(tenant)
 
 
 def _serve(turns: list[tuple[int, int, _Turn]], next_ns: int, chosen: Choice) -> bool:
