@@ -81,6 +81,8 @@ class LeaseRules(RuleBasedStateMachine):
             for job in expected
         ]
         both.leases |= {(job.id, job.delivery): None for job in expected}
+        # Those in the places of jobs that expired: the next commit has them, too.
+        both.place_freed()
 
     def _decide_lease(self, queue, holder, room, names, lease_ms):
         """Leases up to the jobs, bytes and slots in `room`; cuts it by what was leased."""

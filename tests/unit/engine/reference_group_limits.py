@@ -34,6 +34,16 @@ class GroupLimits(ReferenceState):
         own, of_queue = self.groups.of(job).settings, self.settings(job.queue).group
         return first(own.concurrency, of_queue.concurrency, 1) == 1
 
+    def expire_before_lease(self, name: str) -> None:
+        if not self.queues[name].paused and any(
+            job.queue == name for job in self.live(JobState.READY)
+        ):
+            self.expire()
+
+    def start_timeout(self, job: ModelJob) -> None:
+        timeout_ms = first(job.options.rules.timeout_ms, self.settings(job.queue).timeout_ms, 0)
+        job.times_out_ms = self.mono_ms + timeout_ms if timeout_ms else 0
+
     def has_tokens(self, job: ModelJob, used_up: dict[Key, ModelJob]) -> bool:
         """Whether a job may start as far as its group goes; notes a group that has used up its
         rate, and its next job.

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 from jobline_server.engine.commands import ExtendItem, FailItem, ReleaseItem
+from jobline_server.engine.dependencies import ParentEnd
 from jobline_server.engine.values import (
     EndReason,
     FailAction,
@@ -54,7 +55,7 @@ class ReferenceModel(Operators):
         a fair queue that of each tenant. `room`: the most jobs, bytes and slots. `told`: the jobs
         that the engine has handed out, and when those groups go on that have used up their rates.
         """
-        self._expire_before_lease(name)
+        self.expire_before_lease(name)
         self.fairness.rest()
         taken: list[ModelJob] = []
         held_up: set[object] = set()
@@ -110,17 +111,9 @@ class ReferenceModel(Operators):
         own = first(job.options.lease_ms, self.settings(job.queue).lease_ms, 30_000)
         job.lease_ms = lease_ms or own
         job.deadline_ms = self.mono_ms + job.lease_ms
-        self._start_timeout(job)
+        self.start_timeout(job)
         if job.group:
             self.sticky.lease(holder, job)
-
-    def _expire_before_lease(self, name: str) -> None:
-        if not self.queues[name].paused and any(job.queue == name for job in self.live(S.READY)):
-            self.expire()
-
-    def _start_timeout(self, job: ModelJob) -> None:
-        timeout_ms = first(job.options.rules.timeout_ms, self.settings(job.queue).timeout_ms, 0)
-        job.times_out_ms = self.mono_ms + timeout_ms if timeout_ms else 0
 
     def ack(self, job_id: int, delivery: int, result: bytes) -> SettleOutcome:
         job = self.active(job_id, delivery)
@@ -195,11 +188,12 @@ class ReferenceModel(Operators):
 
     # Time.
 
-    def tick(self, order: Iterable[Consumer], freed: list[int]) -> list[Revoke]:
+    def tick(
+        self, order: Iterable[Consumer], freed: list[int], died: Sequence[int] = ()
+    ) -> list[Revoke]:
         """What is due goes to the tails, earliest first, after what expired jobs let in, in the
-        order of `freed`; attempts that take too long have failed; then leases end, and what goes
-        on stands where it stood. Returns what workers are told, those that lost a lease in the
-        order given."""
+        order of `freed`; attempts that take too long have failed; then leases end: jobs die in the
+        order of `died`, and what goes on stands where it stood. Returns what workers are told."""
         self.expire()
         self.fairness.rest()
         self.place_freed(freed)
@@ -214,10 +208,15 @@ class ReferenceModel(Operators):
             for job in self.live(S.ACTIVE)
             if job.holder is holder and job.ends_ms() <= self.mono_ms
         ]
+        gone.sort(key=lambda one: [*died, one[1].id].index(one[1].id))
         told += [(holder, job.id, job.delivery, RevokeReason.LEASE_LOST) for holder, job in gone]
         for holder, job in gone:
+            by_cancelled, self.groups.freed = self.groups.freed, []
             self._stall(job, holder)
             # Each dead job is a fact of its own, before those that are cancelled.
+            if job.state is S.DEAD:
+                self.place_freed(freed)
+            self.groups.freed = by_cancelled + self.groups.freed
             self.hand_over(of_cancelled=False)
         self.place_freed(freed)
         self.hand_over()
@@ -274,10 +273,11 @@ class ReferenceModel(Operators):
             self.try_again(job, pause, again=True)
 
     def restart(self, first_delivery: int) -> None:
-        """What is never written is gone; every lease has its full time again, from nobody yet."""
+        """What is never written is gone for ever; every lease has its full time again."""
         self.first_delivery = first_delivery
         self.sticky = ModelSticky()
         self.jobs = {i: job for i, job in self.jobs.items() if not job.volatile}
+        self.ends |= dict.fromkeys(self.ends.keys() - self.jobs.keys(), ParentEnd.DELETED)
         self.keys = {k: key for k, key in self.keys.items() if not key.volatile}
         self.requests = {k: one for k, one in self.requests.items() if not one.volatile}
         self.producers = {k: one for k, one in self.producers.items() if not k[1]}
@@ -292,7 +292,7 @@ class ReferenceModel(Operators):
             holder = job.holder
             assert holder is not None
             job.deadline_ms = self.mono_ms + job.lease_ms
-            self._start_timeout(job)
+            self.start_timeout(job)
             if holder.session:
                 holder.last_seen_ms = holder.disconnected_ms = self.mono_ms
                 holder.grace_ms, holder.graces = 12 * 3_600_000, {}

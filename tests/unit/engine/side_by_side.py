@@ -13,7 +13,7 @@ from unittest.mock import patch
 from jobline_server.engine import invariants, limits
 from jobline_server.engine.commands import Push, Pushed, Refused
 from jobline_server.engine.decide import timers
-from jobline_server.engine.entries import Fact, JobsLeased
+from jobline_server.engine.entries import Fact, JobDied, JobsLeased
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.load import Load
 from jobline_server.engine.records import JobRecord
@@ -58,12 +58,12 @@ class SideBySide:
         """Both see the same time and the same place in the journal."""
         self.shard.clocks.advance(self.now)
         self.model.begin(self.now, self.shard.next_offset, self.shard.committed)
-        self._place_freed()
+        self.place_freed()
         for job in self.model.jobs.values():
             # What left its lot has all in its options.
             job.beside_bytes *= job.id not in self.shard.jobs
 
-    def _place_freed(self) -> None:
+    def place_freed(self) -> None:
         """Groups that were freed in one step let their next jobs in, in the engine's order."""
         self.model.place_freed(self._grouped())
 
@@ -156,7 +156,7 @@ class SideBySide:
         self.begin()
         timers.open_gates(self.shard, self.now)
         self.model.sticky.look(self.now.mono_ms)
-        before = len(revoked_in(self.shard))
+        before, applied = len(revoked_in(self.shard)), len(self.shard.applied)
         # Dependents are told one decision at a time, by `tell`.
         with patch.object(timers, "release_dependents", return_value=False):
             while timers.tick(self.shard, self.now):
@@ -167,9 +167,11 @@ class SideBySide:
         consumers = {job.holder.worker: job.holder for job in active if job.holder}
         order = [consumers[worker] for worker in workers]
         order += [one for worker, one in consumers.items() if worker not in workers]
-        for consumer, job_id, delivery, reason in self.model.tick(order, self._grouped()):
+        facts = [fact for fact, *_ in self.shard.applied[applied:]]
+        died = [fact.id for fact in facts if isinstance(fact, JobDied)]
+        for consumer, job_id, delivery, reason in self.model.tick(order, self._grouped(), died):
             self.expected_revokes.append((consumer.worker, job_id, delivery, reason))
-        self._place_freed()
+        self.place_freed()
         reference_dependencies.time_out(self.model)
 
     def flush(self) -> None:
@@ -218,7 +220,7 @@ class SideBySide:
         self.tell()
         self.model.hand_over()
         invariants.check(self.shard)
-        self._place_freed()
+        self.place_freed()
         self.note_endings()
         for job in self.model.jobs.values():
             if job.state in LIVE:
