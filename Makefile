@@ -91,7 +91,8 @@ types: $(SETUP)  ## Run mypy, strict for the server and the client
 
 .PHONY: test
 test: $(SETUP)  ## Run the tests, without those that kill servers and fill disks
-	$(BIN)/pytest -m 'not fault' -n $(WORKERS) --dist loadfile
+	$(BIN)/pytest -m 'not fault' -n $(WORKERS) --dist loadfile $(MACHINES:%=--ignore=%)
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile $(MACHINES)
 
 .PHONY: model
 model: $(SETUP)  ## Try more random histories beside the reference model, and crashes: make model EXAMPLES=5000

@@ -212,7 +212,10 @@ async def test_the_longest_timeout(tiny, kind: str):
         ({"backoff": [1, 2]}, "options.backoff: must be a Backoff, not [1, 2]"),
         ({"delivery": "twice"}, "options.delivery: 'twice' is not one of at_least_once, once"),
         ({"phases": {"a"}}, "options.phases: must be a list, in order, not a set"),
-        ({"unique_mode": "keeep"}, "options.unique_mode: 'keeep' is not one of keep, replace,"),
+        (
+            {"on_dependency_failure": "fale"},
+            "options.on_dependency_failure: 'fale' is not one of fail, cancel,",
+        ),
     ],
 )
 async def test_a_push_that_cannot_be_made_is_definite(

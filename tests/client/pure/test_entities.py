@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
@@ -45,8 +45,21 @@ def context(
     return Context(job, None, "state")  # type: ignore[arg-type]  # nothing is reported
 
 
+MADE: list[ActiveEntities] = []
+
+
+@pytest.fixture(autouse=True)
+async def nobody_stays() -> AsyncIterator[None]:
+    """The tests share a loop: no timer of one goes off in the next."""
+    yield
+    while MADE:
+        await MADE.pop().close()
+
+
 def actives(max_active: int = 10, idle_after: float = 60) -> ActiveEntities:
-    return ActiveEntities(Counter, max_active=max_active, idle_after=idle_after)
+    made = ActiveEntities(Counter, max_active=max_active, idle_after=idle_after)
+    MADE.append(made)
+    return made
 
 
 async def settled() -> None:
