@@ -118,7 +118,7 @@ def test_group_of_its_own_rate(world):
     """The others have none; without it, the group has none either."""
     settings(world, GroupSettings(rate=RateLimit(1, 1_000), concurrency=5))
     first, second = push(world, "g", "g")
-    others = push(world, "h", "i")
+    others = push(world, "h", "", "i")
     assert ids(world) == [first, *others]
     settings(world, GroupSettings(concurrency=5))
     tick(world, 0)
