@@ -201,7 +201,7 @@ class ReferenceModel(Operators):
         due.sort(key=lambda job: (job.due, job.id))
         for _, together in groupby(due, lambda job: job.due[0]):
             self.ready_together(list(together))
-        told = self._time_out()
+        told = self._time_out(freed)
         gone = [
             (holder, job)
             for holder in order
@@ -225,17 +225,19 @@ class ReferenceModel(Operators):
         self.open_groups()
         return told
 
-    def _time_out(self) -> list[Revoke]:
+    def _time_out(self, freed: list[int]) -> list[Revoke]:
         late = [job for job in self.live(S.ACTIVE) if 0 < job.times_out_ms <= self.mono_ms]
         told: list[Revoke] = []
         for job in sorted(late, key=lambda job: (job.times_out_ms, job.id)):
             if job.cancel_requested:
                 self.end(job, S.CANCELLED, EndReason.CANCELLED)
+                self.place_freed(freed)
                 self.hand_over()
                 continue
             assert job.holder is not None
             told.append((job.holder, job.id, job.delivery, RevokeReason.TIMEOUT))
             self._use_attempt(job, EndReason.TIMEOUT, None)
+            self.place_freed(freed)
             self.hand_over()
             self.fairness.rest()
         return told
