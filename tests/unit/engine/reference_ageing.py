@@ -47,5 +47,5 @@ def as_told(jobs: Iterable[ModelJob], told: Sequence[int]) -> Iterable[ModelJob]
     return [by_id[job_id] for job_id in told if job_id in by_id]
 
 
-def _turn(settings: QueueSettings, wall_ms: int, job: ModelJob) -> tuple[int, int]:
+def _turn(settings: QueueSettings, wall_ms: int, job: ModelJob) -> tuple[int, float]:
     return -priority(settings, wall_ms, job), job.place

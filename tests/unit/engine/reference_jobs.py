@@ -44,10 +44,10 @@ class ModelJob:
     job_key: str = ""
     beside_bytes: int = 0
     group: str = ""
-    group_place: int = 0
+    group_place: float = 0
     continues: bool = False
     state: JobState = JobState.SCHEDULED
-    place: int = 0
+    place: float = 0
     due: tuple[int, int] = (0, 0)
     expires_ms: int = 0
     times_out_ms: int = 0

@@ -160,9 +160,11 @@ class Operators(GroupLimits):
         ready = [job for job in self.live(S.READY) if job.queue == name]
         self.queues.setdefault(name, ModelQueue()).change(settings, self.mono_ms)
         if settings.fair and not was_fair:
-            for job in self.groups.become_tenants(name, ready):
-                self._tail += 1
-                job.place = self._tail
+            behind: dict[str, float] = {}
+            # They stand where they stood when they came, those that were let in before the others.
+            for job in reversed(self.groups.become_tenants(name, ready)):
+                job.place = min(job.place, behind.get(job.group, job.place + 1) - 0.5)
+                behind[job.group] = job.place
                 self.sticky.reserved.pop(job.id, None)
         elif was_fair and not settings.fair:
             self.groups.become_serial(name, ready, self.live(S.ACTIVE))
