@@ -81,7 +81,7 @@ class Allowance:
 
     def price(self, cost: int) -> int:
         """Returns the tokens that a job takes: its cost, but no more than there ever are."""
-        return cost if self.bucket is None else min(cost, self.bucket.limit.most())
+        return cost if self.bucket is None else self.bucket.price(cost)
 
     def asked_again_ms(self, now: Now, cost: int) -> int | None:
         """Returns when a job of this cost may start, in monotonic milliseconds, if only time has to

@@ -21,7 +21,7 @@ GROUP_SETTINGS = st.sampled_from(
     [
         GroupSettings(),
         GroupSettings(concurrency=2),
-        GroupSettings(max_waiting=2),
+        GroupSettings(max_waiting=1),
         GroupSettings(on_dead_head=OnDeadHead.HOLD),
         GroupSettings(weight=3),
         GroupSettings(rate=GROUP_RATE),

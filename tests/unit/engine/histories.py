@@ -82,7 +82,7 @@ SETTINGS = [
     QueueSettings(delivery_mode=DeliveryMode.ONCE),
     QueueSettings(max_attempts=1, dead_letters=DeadLetters(auto_retry=AutoRetry(2_000, 2))),
     QueueSettings(disconnect_grace_ms=1_300),
-    QueueSettings(group=GroupSettings(rate=GROUP_RATE)),
+    QueueSettings(group=GroupSettings(rate=GROUP_RATE, max_waiting=2)),
     QueueSettings(group=GroupSettings(concurrency=2, on_dead_head=OnDeadHead.HOLD)),
     QueueSettings(on_dependency_failure=DependencyPolicy.CANCEL, block_timeout_ms=5_000),
     QueueSettings(fair=True),

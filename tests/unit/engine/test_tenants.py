@@ -9,7 +9,7 @@ import pytest
 from jobline_server.engine import tenant as tenant_module
 from jobline_server.engine.commands import ReleaseItem
 from jobline_server.engine.decide.groups import decide_pause_group
-from jobline_server.engine.name_table import NameTable
+from jobline_server.engine.name_table import UNPARTED_MAX, NameTable
 from jobline_server.engine.open_lanes import OpenLanes
 from jobline_server.engine.tenant import AttemptTimes, Kind, Tenant
 from jobline_server.engine.tenant_heap import SPARE, TenantHeap
@@ -127,15 +127,19 @@ def test_jobs_of_a_group_share_their_ties() -> None:
     assert with_key.ties.unique_key == "u"
 
 
-def test_names_come_in_parts() -> None:
+@pytest.mark.parametrize("count", [9, UNPARTED_MAX + 9])
+def test_names_come_in_parts(count: int) -> None:
     table: NameTable[Tenant] = NameTable()
-    for number in range(9):
-        table.add(a_tenant(f"t{number}"))
-    assert sorted(name for part in table.names() for name in part) == [f"t{n}" for n in range(9)]
+    names = [f"t{number}" for number in range(count)]
+    for name in names:
+        table.add(a_tenant(name))
+    assert sorted(name for part in table.names() for name in part) == sorted(names)
+    assert sorted(tenant.name for tenant in table) == sorted(names)
+    assert max(len(part) for part in table.names()) <= UNPARTED_MAX
     found = table.find("t3")
     assert found is not None
     table.remove(found)
-    assert (len(table), bool(table), table.find("t3")) == (8, True, None)
+    assert (len(table), bool(table), table.find("t3")) == (count - 1, True, None)
 
 
 def test_a_group_that_only_runs_gets_its_new_weight() -> None:

@@ -8,7 +8,6 @@ from jobline_server.engine.allowance import allowance_of
 from jobline_server.engine.entries import JobsLeased
 from jobline_server.engine.job import Job
 from jobline_server.engine.queue import Queue
-from jobline_server.engine.rules import NO_RULES
 from jobline_server.engine.state import ShardState
 from jobline_server.engine.values import JobOptions
 
@@ -33,7 +32,7 @@ def take_tokens(shard: ShardState, fact: JobsLeased, found: Sequence[Job | None]
     tokens = 0
     for start, count, job in zip(fact.starts, fact.counts, found, strict=True):
         options = _options_of(shard, start, job)
-        cost = 1 if options.rules is NO_RULES else options.rules.cost
+        cost = options.rules.cost
         tokens += count * allowance.price(cost)
     allowance.bucket.take(tokens, shard.clocks.mono_ms)
 

@@ -43,7 +43,7 @@ def keep_affordable(
         return
     left = allowance.tokens(now.mono_ms)
     for at, item in enumerate(chosen.items):
-        price = allowance.price(cost_of(_of(item)))
+        price = allowance.price(_of(item).options.rules.cost)
         count = item.count if isinstance(item, LotRun) else 1
         fits = min(left // price, count)
         left -= fits * price
@@ -62,12 +62,6 @@ def ask_again(
     if at_ms is not None:
         # Timers keep a queue until then, even if it is deleted.
         shard.gates.ask_again(queue, min(at_ms, now.mono_ms + RECHECK_MS))
-
-
-def cost_of(item: Item) -> int:
-    """Returns the tokens that each job of a lot, or a job, costs."""
-    rules = item.options.rules
-    return 1 if rules is NO_RULES else rules.cost
 
 
 def _of(item: Job | LotRun) -> Item:

@@ -19,7 +19,6 @@ from jobline_server.engine.group_entries import GroupLimited
 from jobline_server.engine.job import Job
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.rates import TokenBucket
-from jobline_server.engine.rules import NO_RULES
 from jobline_server.engine.values import Now
 from jobline_server.engine.view import ShardView
 
@@ -73,12 +72,11 @@ def _take_tokens(shard: ShardView, now: Now, queue: Queue, chosen: Choice) -> di
     used_up: dict[Group, UsedUp] = {}
     kept: list[Job | LotRun] = []
     for item in chosen.items:
-        if not isinstance(item, Job) or not item.ties.group:
-            kept.append(item)
-            continue
-        group = find(item.ties.group)
-        rate = None if group is None else group.settings.rate or default
-        if group is None or rate is None:
+        if (
+            not isinstance(item, Job)
+            or (group := find(item.ties.group)) is None
+            or (rate := group.settings.rate or default) is None
+        ):
             kept.append(item)
             continue
         if used_up and group in used_up:
@@ -86,8 +84,8 @@ def _take_tokens(shard: ShardView, now: Now, queue: Queue, chosen: Choice) -> di
         bucket = group.bucket
         if bucket is None or bucket.limit is not rate:
             bucket = shard.group_rates.bucket_of(queue, group, rate, mono_ms)
-        rules = item.options.rules
-        price = 1 if rules is NO_RULES else bucket.price(rules.cost)
+        cost = item.options.rules.cost
+        price = cost if cost == 1 else bucket.price(cost)
         if bucket.pays(price, mono_ms):
             kept.append(item)
         elif len(used_up) < CLOSED_MAX:

@@ -66,11 +66,11 @@ def decide_lease(  # noqa: PLR0913  # what a consumer takes is four arguments of
         session_id=holder.session_id,
     )
     may_have_once = bool(queue.needing or queue.gates.own) or queue.settings.delivery_mode is _ONCE
-    choose = partial(_choose, shard, now, queue, names, chosen)
     if queue.groups.have_rates or queue.settings.group.rate is not None:
+        choose = partial(_choose, shard, now, queue, names, chosen)
         choose_within_rates(shard, now, queue, chosen, choose)
     else:
-        choose()
+        _choose(shard, now, queue, names, chosen)
     leased = _lease(shard, now, queue, holder, chosen, lease_ms)
     if allowance is not None and chosen.items:
         ask_again(shard, now, queue, allowance)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from jobline_server.engine.decide.allow import cost_of
 from jobline_server.engine.decide.choice import Choice, LotRun
 from jobline_server.engine.decide.choose import choose
 from jobline_server.engine.items import Item
@@ -39,7 +38,7 @@ class _Passing:
     def fits(self, item: Item, count: int) -> tuple[int, Limiter | None]:
         """Returns how many of `count` jobs of an item pass, and the limiter that stops the rest."""
         stops: Limiter | None = None
-        cost = cost_of(item)
+        cost = item.options.rules.cost
         limiters = [self._limiters.find(name) for name in item.options.rules.limiters]
         found = [limiter for limiter in limiters if limiter is not None]
         for limiter in found:
@@ -112,7 +111,7 @@ def _kept(
         count = item.count if isinstance(item, LotRun) else 1
         fits, stops = passing.fits(owner, count)
         if stops is not None:
-            closed[key] = stops, cost_of(owner)
+            closed[key] = stops, owner.options.rules.cost
         if fits == count:
             yield item
         elif fits and isinstance(item, LotRun):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from itertools import islice, takewhile
 
-from jobline_server.engine.decide.allow import cost_of
 from jobline_server.engine.group import Group, rate_of
 from jobline_server.engine.group_settings import GroupSettings
 from jobline_server.engine.job import Job
@@ -47,7 +46,7 @@ def rate_of_group(shard: Shard, job: Job, now: Now) -> list[Obstacle]:
     if group is None or rate is None or group.is_used_up:
         return []
     bucket = shard.group_rates.shown(job.queue, group, rate, now.mono_ms)
-    opens_ms = bucket.next_ms(bucket.price(cost_of(job)), now.mono_ms)
+    opens_ms = bucket.next_ms(bucket.price(job.options.rules.cost), now.mono_ms)
     if opens_ms <= now.mono_ms:
         return []
     message = _used_up(group, rate)

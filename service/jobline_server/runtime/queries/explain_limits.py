@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from jobline_server.engine.allowance import Allowance, TimeLimit
-from jobline_server.engine.decide.allow import cost_of
 from jobline_server.engine.items import Item
 from jobline_server.engine.limiters import Limiters
 from jobline_server.engine.queue import Queue
@@ -50,7 +49,7 @@ def _in_force(
         jobs = "job" if active == 1 else "jobs"
         message = f"{whose} has {active:,} active {jobs}; {most:,} may be active at once"
         yield Obstacle(ObstacleKind.CONCURRENCY_LIMITED, message, count=active)
-    price = allowance.price(cost_of(item))
+    price = allowance.price(item.options.rules.cost)
     if allowance.bucket is not None and allowance.tokens(now.mono_ms) < price:
         wait_ms = allowance.bucket.next_ms(price, now.mono_ms) - now.mono_ms
         message = f"{whose} has used up its rate of {told(allowance.bucket.limit)}"
