@@ -48,6 +48,26 @@ class StreamWorker:
         finally:
             stream.cancel()
 
+    async def work_off(self) -> None:
+        """Takes and acks whatever it may have, until nothing comes for a moment."""
+        stream = self._channel.stream_stream(f"/{PACKAGE}.JobService/Stream")()
+        queues = [{"queue": queue} for queue in QUEUES]
+        opening = {"worker": {"id": "w3", "version": "9.0"}, "queues": queues}
+        await _write(stream, {"open": opening, "window": {"maxInFlight": 1_000}})
+        self._session, self._held = "", {}
+        # A read that is cancelled would end the stream.
+        reading = asyncio.ensure_future(stream.read())
+        while (await asyncio.wait([reading], timeout=FRAME_SECONDS))[0]:
+            self._take(pb.StreamResponse.FromString(await reading))
+            reading = asyncio.ensure_future(stream.read())
+            if self._held:
+                settle = {"ackIds": [*self._held], "ackDeliveries": [*self._held.values()]}
+                await _write(stream, {"settles": [settle]})
+                self._held = {}
+        await stream.done_writing()
+        while await reading:
+            reading = asyncio.ensure_future(stream.read())
+
     def _opening(self) -> Any:
         draw = self._random
         wishes: list[dict[str, Any]] = [
@@ -110,3 +130,7 @@ class StreamWorker:
         if leases:
             frame = frame | {"settles": [{"seq": "1"} | draw.choice(settles)]}
         return ParseDict(frame, pb.StreamRequest())
+
+
+async def _write(stream: Any, frame: dict[str, Any]) -> None:
+    await stream.write(ParseDict(frame, pb.StreamRequest()).SerializeToString())

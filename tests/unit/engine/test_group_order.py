@@ -23,8 +23,8 @@ PATIENT = JobOptions(max_attempts=0, max_stalls=1_000)
 
 @given(STEPS)
 @settings(max_examples=200, deadline=None)
-def test_hand_outs_of_a_group_follow_its_pushes_one_at_a_time(steps):
-    """G11: over retries, releases, lost leases and cancels; drained, no group is left."""
+def test_g11_hand_outs_of_a_group_follow_its_pushes_one_at_a_time(steps):
+    """Over retries, releases, lost leases and cancels; drained, no group is left."""
     world = World()
     order: dict[str, list[int]] = {"a": [], "b": []}
     first: list[int] = []
