@@ -150,7 +150,8 @@ class ReferenceState(GroupsOfModel):
             self.groups.end(job)
         self.free(job)
         job.parents_left, job.blocked_until_ms, job.parked = [], 0, False
-        self.ends[job.id] = END_OF_STATE[state]
+        is_kept = state is JobState.COMPLETED or not job.volatile
+        self.ends[job.id] = END_OF_STATE[state] if is_kept else ParentEnd.DELETED
         remove = job.options.retention.remove_on_complete
         if job.volatile or (state is S.COMPLETED and remove):
             del self.jobs[job.id]

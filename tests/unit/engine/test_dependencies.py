@@ -282,6 +282,18 @@ def test_parents_that_are_gone_after_a_restart_are_looked_up(world):
     assert shard.dependencies.due_look_ups(10) == [parent]
 
 
+@pytest.mark.parametrize("policy", [FAIL, WAIT])
+def test_no_child_waits_for_a_retry_of_a_parent_that_is_not_kept(world, policy):
+    """A volatile job that has ended is gone: nobody can retry it."""
+    parent = world.row(level=AckLevel.MEMORY)
+    waits = push(world, child(parent, policy=policy))
+    decide_cancel(world.shard, world.now, [parent])
+    told(world)
+    [(state, record)] = [world.ended()[waits]]
+    assert (state, record.reason) == (DEAD, EndReason.DEPENDENCY_FAILED)
+    assert is_free(world)
+
+
 def test_a_job_that_is_blocked_for_long_is_never_deleted_in_silence(world):
     """Predecessors: a job that was blocked for an hour was deleted in silence."""
     parent = world.row()

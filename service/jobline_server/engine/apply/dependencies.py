@@ -55,6 +55,9 @@ def _ids(runs: Iterable[tuple[int, int]]) -> Iterable[int]:
 
 def _note(shard: ShardState, ids: Iterable[int], end: ParentEnd, *, volatile: bool) -> None:
     note_end = shard.dependencies.note_end
+    if volatile and end is not ParentEnd.COMPLETED:
+        # It is kept nowhere, so nobody can retry it.
+        end = ParentEnd.DELETED
     for job_id in ids:
         note_end(job_id, end, volatile=volatile)
 
