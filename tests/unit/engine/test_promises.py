@@ -13,10 +13,10 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobline_server.engine.commands import ReleaseItem, SettleOutcome
+from jobline_server.engine.commands import ReleaseItem
 from jobline_server.engine.decide.admin import decide_cancel
 from jobline_server.engine.decide.dependencies import release_dependents
-from jobline_server.engine.values import DEFAULT_OPTIONS, FailAction, JobState, Now
+from jobline_server.engine.values import DEFAULT_OPTIONS, FailAction, JobState, Now, SettleOutcome
 from tests.pushed_rows import NewJob
 from tests.unit.engine.dependents import child, is_free
 from tests.unit.engine.world import World, leases_of
