@@ -17,7 +17,6 @@ from jobline_server.engine.decide.queues import decide_delete_queue
 from jobline_server.engine.decide.timers import next_deadline
 from jobline_server.engine.values import (
     DEFAULT_OPTIONS,
-    AckLevel,
     EndReason,
     FailAction,
 )
@@ -270,28 +269,6 @@ def test_a_journal_yields_the_same_shard(world):
         pass
     assert shard.state_of(waits) is None
     assert shard.state_of(waits + 1) is BLOCKED
-
-
-def test_parents_that_are_gone_after_a_restart_are_looked_up(world):
-    """A volatile parent is lost with the process; its children are not forgotten."""
-    parent = world.row(level=AckLevel.MEMORY)
-    push(world, child(parent))
-    shard = world.recovered()
-    # As a recovery ends.
-    shard.dependencies.find_ended(shard.state_of)
-    assert shard.dependencies.due_look_ups(10) == [parent]
-
-
-@pytest.mark.parametrize("policy", [FAIL, WAIT])
-def test_no_child_waits_for_a_retry_of_a_parent_that_is_not_kept(world, policy):
-    """A volatile job that has ended is gone: nobody can retry it."""
-    parent = world.row(level=AckLevel.MEMORY)
-    waits = push(world, child(parent, policy=policy))
-    decide_cancel(world.shard, world.now, [parent])
-    told(world)
-    [(state, record)] = [world.ended()[waits]]
-    assert (state, record.reason) == (DEAD, EndReason.DEPENDENCY_FAILED)
-    assert is_free(world)
 
 
 def test_a_job_that_is_blocked_for_long_is_never_deleted_in_silence(world):
