@@ -51,9 +51,14 @@ def test_group_is_limited_for_a_time_and_has_a_rate(jobline, queue):
     limited = jobline("group", "limit", queue, "a", "--for", "5m", "--reason", "429").out
     assert "429" in limited
     assert "429" in jobline("group", "ls", queue).out
+    assert "the end of its limit" in jobline("group", "get", queue, "a").out
     lifted = jobline("group", "limit", queue, "a", "--json").document
     assert not lifted.get("limited_until")
-    assert "rate=60/1 min" in jobline("group", "set", queue, "a", "rate=60/1m").out
+    assert "rate=1/1m" in jobline("group", "set", queue, "a", "rate=1/1m").out
+    for _ in range(2):
+        jobline("push", queue, "{}", "--group", "a")
+    jobline("work", queue, "--function", "builtins:len", "--exit-when-idle", "0.1s")
+    assert "the next token of its rate" in jobline("group", "get", queue, "a").out
 
 
 def test_job_shows_its_group_and_is_found_by_it(jobline, queue):

@@ -45,8 +45,8 @@ def test_what_is_shown_is_what_was_typed():
         "min_ack_level": "fsynced",
         "max_waiting": "1000",
         "max_waiting_bytes": "5000",
-        "rate": "100/1 min/20",
-        "ageing": "10 min/5/50",
+        "rate": "100/1m/20",
+        "ageing": "10m/5/50",
         "concurrency": "3",
         "non_retryable_error_types": "A,B",
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -77,6 +78,25 @@ async def test_clients_push_no_faster_than_they_may(transport: str) -> None:
         assert await ready(channel) == 5
         pull = make(job_service_pb2.PullRequest, queues=[{"queue": "q"}], max_jobs=5)
         assert len((await stub.Pull(pull)).jobs) == 5
+
+
+async def test_a_unix_socket_is_one_client(transport: str, tmp_path: Path) -> None:
+    """All that come by it together, and nobody who comes by the port."""
+    path, five = (
+        tmp_path / "jobline.sock",
+        job_service_pb2.PushRequest(queue="q", payloads=[b""] * 5),
+    )
+    settings: dict[str, Any] = {"client_rate": 1, "client_burst": 5, "unix_socket": path}
+    async with (
+        running_server(transport=transport, **settings) as server,
+        connect(f"unix:{path}") as channel,
+        connect(f"unix:{path}") as other,
+        connect(server.address) as by_port,
+    ):
+        await JobServiceStub(channel).Push(five)
+
+        assert (await refused(JobServiceStub(other), payloads=[b"x"])).reason == "CLIENT_RATE"
+        await JobServiceStub(by_port).Push(five)
 
 
 async def test_a_full_queue_refuses_whole_batches(channel: aio.Channel) -> None:

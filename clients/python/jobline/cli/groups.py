@@ -104,6 +104,10 @@ def _waits_for(group: Group) -> str:
     found = ["to be resumed"] if group.paused else []
     if group.dead_heads:
         found.append("its dead jobs to be retried or deleted")
+    if group.limited_until is not None:
+        found.append("the end of its limit")
+    if group.ready and group.tokens == 0:
+        found.append("the next token of its rate")
     is_serial = group.weight is None
     if not found and is_serial and group.ready and group.active:
         found.append("an active job to end, or a higher concurrency")

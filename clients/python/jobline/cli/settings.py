@@ -69,8 +69,12 @@ def parse_rate(text: str) -> RateLimit:
 
 def show_rate(rate: RateLimit) -> str:
     """Returns a rate as it is typed."""
-    span = "1s" if rate.period is None else show_span(seconds_of(rate.period))
+    span = "1s" if rate.period is None else _typed(seconds_of(rate.period))
     return f"{rate.rate}/{span}" + ("" if rate.burst is None else f"/{rate.burst}")
+
+
+def _typed(seconds: float) -> str:
+    return show_span(seconds).replace(" min", "m").replace(" ", "")
 
 
 def parse_ageing(text: str) -> Ageing:
@@ -86,7 +90,7 @@ def parse_ageing(text: str) -> Ageing:
 
 def show_ageing(ageing: Ageing) -> str:
     """Returns an ageing as it is typed."""
-    shown = show_span(seconds_of(ageing.after))
+    shown = _typed(seconds_of(ageing.after))
     if ageing.max is not None:
         return f"{shown}/{ageing.step or 1}/{ageing.max}"
     return shown if ageing.step in {None, 1} else f"{shown}/{ageing.step}"
