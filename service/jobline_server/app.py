@@ -20,6 +20,7 @@ from jobline_server.background.housekeeping import (
     RestoreBallast,
     SendOldStreamsAway,
 )
+from jobline_server.background.minutes import CloseMinutes
 from jobline_server.background.periodic import Background
 from jobline_server.background.retention import RetentionTask
 from jobline_server.background.unhandled import UnhandledNames
@@ -175,6 +176,7 @@ class Server:
                     runtime.streams, round(self.settings.stream_max_age_seconds * 1_000)
                 ),
                 UnhandledNames(runtime.core, runtime.streams.notify_unhandled),
+                CloseMinutes(runtime.core, runtime.minutes),
             ],
             runtime.core,
         )

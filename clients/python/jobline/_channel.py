@@ -27,7 +27,10 @@ DEFAULT_TARGET = "localhost:7070"
 _SAFE_CALLS = {
     "JobService": ["Pull", "Ack", "Fail", "Release", "Extend"],
     "JobAdminService": ["GetJob", "ListJobs", "ExplainJob"],
-    "QueueService": ["ListQueues", "GetQueue", "UpdateQueue", "PauseQueue", "ResumeQueue"],
+    "QueueService": [
+        *("ListQueues", "GetQueue", "GetQueueHistory"),
+        *("UpdateQueue", "PauseQueue", "ResumeQueue"),
+    ],
     "LimiterService": ["UpsertLimiter", "GetLimiter", "ListLimiters", "EmptyLimiter"],
     "DeadLetterService": ["ListDeadJobs", "GetDeadLetterStats"],
     "AdminService": ["GetStats", "ListWorkers"],

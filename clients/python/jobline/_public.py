@@ -51,6 +51,7 @@ from jobline._outcomes import Cancel, Dead, Outcome, Retry, Snooze, Stopped
 from jobline._partial import Partial
 from jobline._phases import Phase, Phases, PhaseState
 from jobline._push.push_middleware import Outgoing, PushMiddleware
+from jobline._queue_history import QueueMinute
 from jobline._queue_values import PriorityCount, Queue, QueueCounts, QueueSettings
 from jobline._rate_limit import RateLimit
 from jobline._server_values import (
@@ -226,6 +227,7 @@ __all__ = [
     "QueueActive",
     "QueueCounts",
     "QueueFull",
+    "QueueMinute",
     "QueueNotCreated",
     "QueueNotFound",
     "QueueSettings",

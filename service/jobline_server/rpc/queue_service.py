@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jobline.v1 import queue_service_pb2 as pb
-from jobline_server.rpc.convert import groups, queues, selection
+from jobline_server.rpc.convert import groups, minutes, queues, selection
 from jobline_server.rpc.convert.page_tokens import cursor_of, token_of
 from jobline_server.rpc.guard import Context
 from jobline_server.rpc.validate import fields
@@ -35,6 +35,16 @@ class QueueService:
         response = pb.GetQueueResponse()
         view = self._runtime.queues.get_queue(fields.queue_name(request.queue))
         queues.fill_queue(response.queue, view)
+        return response
+
+    async def GetQueueHistory(
+        self, request: pb.GetQueueHistoryRequest, _context: Context
+    ) -> pb.GetQueueHistoryResponse:
+        """Returns what happened in a queue minute by minute."""
+        queue, first, last = minutes.of_request(request, self._runtime.core.wall_ms())
+        response = pb.GetQueueHistoryResponse()
+        for minute in await self._runtime.minutes.find(queue, first, last):
+            minutes.fill(response.minutes.add(), minute)
         return response
 
     async def UpdateQueue(

@@ -21,7 +21,13 @@ from jobline_server.telemetry.calls import Histogram
 QUEUES_MAX = 100
 OTHERS = ""
 # A job may wait or run for a moment or for a day.
-BOUNDS = (0.001, 0.01, 0.1, 1.0, 10.0, 60.0, 600.0, 3_600.0, 86_400.0)
+SHOWN_BOUNDS = (0.001, 0.01, 0.1, 1.0, 10.0, 60.0, 600.0, 3_600.0, 86_400.0)
+"""Those of metrics, where each costs a series per queue."""
+BOUNDS = (
+    *(0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 60.0),
+    *(120.0, 300.0, 600.0, 1_200.0, 3_600.0, 7_200.0, 18_000.0, 36_000.0, 86_400.0),
+)
+"""Close enough for percentiles."""
 
 _ready_ms = attrgetter("ready_ms")
 _leased_ms = attrgetter("leased_ms")

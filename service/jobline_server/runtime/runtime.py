@@ -39,6 +39,7 @@ from jobline_server.runtime.ended.parents import ParentLookup
 from jobline_server.runtime.loops import log_stray_exceptions
 from jobline_server.runtime.messages.courier import Courier
 from jobline_server.runtime.messages.links import LocalLink
+from jobline_server.runtime.minutes import Minutes
 from jobline_server.runtime.queries.explain import JobExplainer
 from jobline_server.runtime.queries.job_queries import JobQueries
 from jobline_server.runtime.slots import ShardSlots
@@ -110,10 +111,12 @@ class Runtime:
             new_name=new_name,
         )
         self.waits = Waits(core, self.ended)
+        self.minutes = Minutes(core, stores.minutes)
         self.feed = Feed(core, kept)
         self.evictions = Evictions()
-        bytes_max = settings.journal_bytes_max
-        self.checkpoints = Checkpoints(core, self.ended, journal_bytes_max=bytes_max)
+        self.checkpoints = Checkpoints(
+            core, self.ended, journal_bytes_max=settings.journal_bytes_max
+        )
         self.timer_loop = TimerLoop(core)
         self.outcomes = OutcomeLookup(core, self.ended)
         self.parents = ParentLookup(core, self.outcomes)
@@ -121,6 +124,12 @@ class Runtime:
         self._stores = stores
         self._tasks: list[asyncio.Task[None]] = []
         self._listen()
+        self._make_calls(new_name)
+        self._listen_closed()
+
+    def _make_calls(self, new_name: Callable[[], str]) -> None:
+        """Makes what producers, workers and operators call."""
+        core = self.core
         self.pushes = PushBatcher(core, self.outcomes, PayloadChecks(core, self.streams.handlers))
         self.pulls = PullCalls(core, self.dispatcher, self.returns)
         self.settle_calls = SettleCalls(core, self.settling)
@@ -132,7 +141,6 @@ class Runtime:
         self.groups = Groups(core)
         self.limiters = LimiterCalls(core)
         self.statistics = Statistics(core, self.streams, self.ended)
-        self._listen_closed()
 
     def _listen(self) -> None:
         """Has the parts notified of commits: first those that keep what happened."""
@@ -147,6 +155,7 @@ class Runtime:
         core.listen("commit_evictions", self.evictions.on_committed, Wants.ENDINGS)
         core.listen("commit_watchers", self.feed.on_committed)
         core.listen("commit_spans", core.durations.on_committed, Wants.ENDINGS)
+        core.listen("commit_minutes", self.minutes.on_committed, Wants.ENDINGS)
         core.listen("commit_revokes", self.streams.on_committed, Wants.REVOKED)
         core.listen("commit_messages", self.courier.on_committed)
 

@@ -5,17 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from jobline_server.storage.ended_store import EndedJobStore
+from jobline_server.storage.minutes import NO_MINUTES, MinuteStore
 from jobline_server.storage.space import NO_SPACE, Space
 from jobline_server.storage.store import Store
 
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """The store of shards, the store of their ended jobs, and the room that both share."""
+    """The store of shards, the store of their ended jobs, the room that both share, and minutes of
+    queues.
+    """
 
     store: Store
     ended_store: EndedJobStore
     space: Space = NO_SPACE
+    minutes: MinuteStore = NO_MINUTES
 
     async def close(self) -> None:
         """Closes both stores; may be called twice, or before they are open."""

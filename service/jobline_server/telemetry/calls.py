@@ -7,7 +7,7 @@ cannot add up percentiles.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 # Upper bounds in seconds; the last bucket takes all longer calls.
 SECONDS_BOUNDS = (
@@ -44,13 +44,28 @@ class Histogram:
         self.buckets[bisect_left(self.bounds, seconds)] += count
         self.seconds += seconds * count
 
-    def cumulative(self) -> Iterator[tuple[str, int]]:
-        """Yields (upper bound, count at or below it), as Prometheus expects."""
+    def cumulative(self, shown: Collection[float] = ()) -> Iterator[tuple[str, int]]:
+        """Yields (upper bound, count at or below it), as Prometheus expects; only for the bounds in
+        `shown`, if it has any.
+        """
         total = 0
         for bound, count in zip(self.bounds, self.buckets, strict=False):
             total += count
-            yield repr(bound), total
+            if not shown or bound in shown:
+                yield repr(bound), total
         yield "+Inf", total + self.buckets[-1]
+
+
+def percentile(buckets: Sequence[int], bounds: Sequence[float], share: float) -> float:
+    """Returns the value that this share of the observations is at or below, as far as the buckets
+    of a histogram tell; 0 without observations. In the last bucket it is its lower bound.
+    """
+    rank, below, low = share * sum(buckets), 0, 0.0
+    for count, high in zip(buckets, bounds, strict=False):
+        if count and below + count >= rank:
+            return low + (high - low) * (rank - below) / count
+        below, low = below + count, high
+    return low if buckets[-1] else 0.0
 
 
 class CallMeter:

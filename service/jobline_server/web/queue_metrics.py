@@ -11,7 +11,7 @@ from prometheus_client.core import (
     Metric,
 )
 
-from jobline_server.runtime.durations import Durations
+from jobline_server.runtime.durations import SHOWN_BOUNDS, Durations
 from jobline_server.runtime.views import QueueView
 
 # States whose count is shown while it is 0, too.
@@ -62,6 +62,7 @@ def duration_metrics(durations: Durations) -> Iterator[Metric]:
         labels=["queue"],
     )
     for name, queue in durations.by_queue.items():
-        waiting.add_metric([name], list(queue.waiting.cumulative()), queue.waiting.seconds)
-        running.add_metric([name], list(queue.running.cumulative()), queue.running.seconds)
+        for metric, histogram in ((waiting, queue.waiting), (running, queue.running)):
+            shown = list(histogram.cumulative(SHOWN_BOUNDS))
+            metric.add_metric([name], shown, histogram.seconds)
     yield from (waiting, running)

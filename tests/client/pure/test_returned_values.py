@@ -34,8 +34,10 @@ from jobline import (
 )
 from jobline._asynchronous import admin as asynchronous_admin
 from jobline._asynchronous import job_admin as asynchronous_jobs
+from jobline._asynchronous import queues as asynchronous_queues
 from jobline._blocking import admin as blocking_admin
 from jobline._blocking import job_admin as blocking_jobs
+from jobline._blocking import queues as blocking_queues
 from jobline._reading import read
 from jobline.v1 import (
     admin_service_pb2,
@@ -174,7 +176,7 @@ def test_attempts_count_the_one_that_completes(state, failed, attempts):
 PAIRS: list[tuple[Any, Any]] = [
     (Client, AsyncClient),
     (blocking_jobs.JobApi, asynchronous_jobs.JobApi),
-    (blocking_admin.QueueApi, asynchronous_admin.QueueApi),
+    (blocking_queues.QueueApi, asynchronous_queues.QueueApi),
     (blocking_admin.DeadLetterApi, asynchronous_admin.DeadLetterApi),
     (blocking_admin.AdminApi, asynchronous_admin.AdminApi),
 ]
@@ -201,4 +203,4 @@ def test_help_shows_each_condition():
     shown = pydoc.render_doc(blocking_jobs.JobApi.list)
     for name in ("queue", "state", "error_contains", "older"):
         assert f"{name}: " in shown
-    assert "max_waiting: " in pydoc.render_doc(blocking_admin.QueueApi.update)
+    assert "max_waiting: " in pydoc.render_doc(blocking_queues.QueueApi.update)

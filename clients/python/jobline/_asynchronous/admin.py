@@ -8,150 +8,25 @@ Unavailable, writes OutcomeUnknown without a definite reply.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
-from typing import Unpack, overload
+from collections.abc import AsyncIterator
+from typing import Unpack
 
 from jobline import _admin_requests as admin_requests
 from jobline._admin_requests import PAGE_SIZE
-from jobline._arguments import message_of, moment_given
+from jobline._arguments import message_of
 from jobline._asynchronous.connection import Connection
-from jobline._asynchronous.groups import GroupApi
 from jobline._asynchronous.pages import pages_of
-from jobline._enums import JobStateName
 from jobline._filters import DeadConditions, DeadFilter, chosen
 from jobline._job_values import BulkResult, DeadStats, Job, JobPage
 from jobline._keywords import spelled_out
-from jobline._queue_values import Queue, QueueSettings, SettingsHow
 from jobline._reading import read
 from jobline._server_values import ConnectedWorker, HandlerSummary, ServerStats
-from jobline._times import Moment, Seconds
 from jobline.v1 import (
     admin_service_pb2,
     admin_service_pb2_grpc,
     dead_letter_service_pb2,
     dead_letter_service_pb2_grpc,
-    queue_service_pb2,
-    queue_service_pb2_grpc,
 )
-
-
-class QueueApi:
-    """`client.queues`: settings and counts of queues, and what operators do with them;
-    `client.queues.groups`: the groups of a queue.
-    """
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-        self.groups = GroupApi(connection)
-
-    @property
-    def _stub(self) -> queue_service_pb2_grpc.QueueServiceAsyncStub:
-        return self._connection.stub(queue_service_pb2_grpc.QueueServiceStub)
-
-    async def list(self, prefix: str = "", *, page_size: int = PAGE_SIZE) -> AsyncIterator[Queue]:
-        """Yields all queues by name, or those whose name starts with `prefix`."""
-        async for page in pages_of(
-            lambda token: self._connection.read(
-                self._stub.ListQueues,
-                message_of(
-                    queue_service_pb2.ListQueuesRequest,
-                    page_size=page_size,
-                    page_token=token,
-                    name_prefix=prefix,
-                ),
-            )
-        ):
-            for queue in page.queues:
-                yield Queue.from_message(queue)
-
-    async def get(self, queue: str) -> Queue:
-        """Returns one queue with its settings and counts. Raises QueueNotFound."""
-        request = message_of(queue_service_pb2.GetQueueRequest, queue=queue)
-        response = await self._connection.read(self._stub.GetQueue, request)
-        return Queue.from_message(response.queue)
-
-    @overload
-    async def update(self, queue: str, settings: QueueSettings, *, reason: str = "") -> Queue: ...
-    @overload
-    async def update(
-        self, queue: str, *, reason: str = "", **changes: Unpack[SettingsHow]
-    ) -> Queue: ...
-    @spelled_out(SettingsHow)
-    async def update(
-        self,
-        queue: str,
-        settings: QueueSettings | None = None,
-        *,
-        reason: str = "",
-        **changes: Unpack[SettingsHow],
-    ) -> Queue:
-        """Changes the settings given as keywords, None taking one back to its default:
-        `update("mail", max_attempts=5, lease="2m")`; or all of them, to those of a
-        `QueueSettings`. Creates the queue if need be.
-        """
-        request = admin_requests.update_queue(queue, settings, changes, reason=reason)
-        response = await self._connection.write(self._stub.UpdateQueue, request)
-        return Queue.from_message(response.queue)
-
-    async def pause(self, queue: str, *, reason: str = "") -> Queue:
-        """Stops handing out; pushes go on. Raises QueueNotFound."""
-        request = message_of(queue_service_pb2.PauseQueueRequest, queue=queue, reason=reason)
-        response = await self._connection.write(self._stub.PauseQueue, request)
-        return Queue.from_message(response.queue)
-
-    async def resume(self, queue: str, *, reason: str = "") -> Queue:
-        """Hands out again. Raises QueueNotFound."""
-        request = message_of(queue_service_pb2.ResumeQueueRequest, queue=queue, reason=reason)
-        response = await self._connection.write(self._stub.ResumeQueue, request)
-        return Queue.from_message(response.queue)
-
-    async def limit(self, queue: str, until: Moment | None, *, reason: str = "") -> Queue:
-        """Hands out nothing until a time, such as the end of a 429, and then goes on; None lifts
-        the limit. A new time replaces the one before. Raises QueueNotFound.
-        """
-        request = message_of(
-            queue_service_pb2.LimitQueueRequest,
-            queue=queue,
-            until=moment_given("until", until),
-            reason=reason,
-        )
-        response = await self._connection.write(self._stub.LimitQueue, request)
-        return Queue.from_message(response.queue)
-
-    async def drain(self, queue: str, *, dry_run: bool = False, reason: str = "") -> BulkResult:
-        """Deletes the jobs that wait; active ones go on. Raises QueueNotFound."""
-        request = message_of(
-            queue_service_pb2.DrainQueueRequest, queue=queue, dry_run=dry_run, reason=reason
-        )
-        return BulkResult.from_message(await self._connection.write(self._stub.DrainQueue, request))
-
-    async def clean(
-        self,
-        queue: str,
-        *,
-        state: JobStateName | Iterable[JobStateName] = (),
-        older: Seconds | None = None,
-        dry_run: bool = False,
-        reason: str = "",
-    ) -> BulkResult:
-        """Deletes jobs that ended in this state or these (default: all but DEAD), at least `older`
-        ago: `clean("mail", state="completed", older="1h")`.
-        """
-        request = admin_requests.clean_queue(
-            queue, state=state, older=older, dry_run=dry_run, reason=reason
-        )
-        return BulkResult.from_message(await self._connection.write(self._stub.CleanQueue, request))
-
-    async def delete(
-        self, queue: str, *, force: bool = False, dry_run: bool = False, reason: str = ""
-    ) -> BulkResult:
-        """Deletes a queue with all its jobs; with active ones only if `force` is set (else
-        QueueActive).
-        """
-        request = admin_requests.delete_queue(queue, force=force, dry_run=dry_run, reason=reason)
-        return BulkResult.from_message(
-            await self._connection.write(self._stub.DeleteQueue, request)
-        )
 
 
 class DeadLetterApi:

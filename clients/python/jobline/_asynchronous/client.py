@@ -10,12 +10,13 @@ import grpc
 from grpc import aio
 
 from jobline._arguments import middleware_given, timeout_given
-from jobline._asynchronous.admin import AdminApi, DeadLetterApi, QueueApi
+from jobline._asynchronous.admin import AdminApi, DeadLetterApi
 from jobline._asynchronous.connection import Connection
 from jobline._asynchronous.job_admin import JobApi
 from jobline._asynchronous.leases import Leases
 from jobline._asynchronous.limiters import LimiterApi
 from jobline._asynchronous.producer import Producer
+from jobline._asynchronous.queues import QueueApi
 from jobline._channel import credentials_of, target_of
 from jobline._forks import NeverPickled
 from jobline._push.batching import limits_given

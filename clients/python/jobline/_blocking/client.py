@@ -10,12 +10,13 @@ from typing import Self
 import grpc
 
 from jobline._arguments import middleware_given, timeout_given
-from jobline._blocking.admin import AdminApi, DeadLetterApi, QueueApi
+from jobline._blocking.admin import AdminApi, DeadLetterApi
 from jobline._blocking.connection import Connection
 from jobline._blocking.job_admin import JobApi
 from jobline._blocking.leases import Leases
 from jobline._blocking.limiters import LimiterApi
 from jobline._blocking.producer import Producer
+from jobline._blocking.queues import QueueApi
 from jobline._channel import credentials_of, target_of
 from jobline._forks import NeverPickled
 from jobline._push.batching import limits_given

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Group, RenderableType
 
 from jobline._enums import JobState
 from jobline._filter_words import Conditions, parse
+from jobline._queue_history import QueueMinute
 from jobline._queue_values import Queue, QueueSettings
 from jobline.cli import options as option
 from jobline.cli import settings as words_of
@@ -21,6 +22,19 @@ from jobline.cli.limited import show_limited
 from jobline.cli.output import Column, counted, pairs
 from jobline.errors import QueueNotFound
 
+QueueOrAll = Annotated[
+    str, typer.Argument(metavar="QUEUE", help="The queue; none: all queues together.")
+]
+Since = Annotated[
+    float | None,
+    typer.Option(
+        "--since",
+        parser=option.span,
+        metavar="TIME",
+        help="How far back: 5m, 2h, 14d; 1h by default.",
+    ),
+]
+
 
 def register(app: typer.Typer) -> None:
     """Adds `queue` and its verbs."""
@@ -28,6 +42,7 @@ def register(app: typer.Typer) -> None:
     app.add_typer(queues, name="queue", rich_help_panel=QUEUES)
     command(queues, "ls")(ls)
     command(queues, "get")(get)
+    command(queues, "history")(history)
     command(queues, "set")(set_)
     command(queues, "pause")(pause)
     command(queues, "resume")(resume)
@@ -46,6 +61,13 @@ def ls(cli: Cli, prefix: option.Prefix = "") -> None:
 def get(cli: Cli, queue: option.QueueName) -> None:
     """Show one queue with its settings and counts."""
     _show(cli, cli.client.queues.get(queue))
+
+
+def history(cli: Cli, queue: QueueOrAll = "", *, since: Since = None) -> None:
+    """Show what happened in a queue, or in all of them, minute by minute."""
+    start = None if since is None else cli.now() - timedelta(seconds=since)
+    found = cli.client.queues.history(queue, start)
+    cli.out.items(found, plain, _MINUTES, none="Nothing happened in that time.")
 
 
 def set_(
@@ -180,6 +202,21 @@ _COUNTS = (
 )
 
 
+def _span(value: timedelta | None) -> str:
+    return "" if value is None else show_span(value.total_seconds())
+
+
+_MINUTES: list[Column[QueueMinute]] = [
+    Column("minute", lambda minute: show_moment(minute.start_time)),
+    Column("pushed", lambda minute: f"{minute.pushed:,}", right=True),
+    Column("completed", lambda minute: f"{minute.completed:,}", right=True),
+    Column("failed", lambda minute: f"{minute.failed:,}", right=True),
+    Column("dead", lambda minute: f"{minute.dead:,}", right=True),
+    Column("waited p50", lambda minute: _span(minute.waited_p50), right=True),
+    Column("waited p95", lambda minute: _span(minute.waited_p95), right=True),
+]
+
+
 def _show(cli: Cli, queue: Queue) -> None:
     cli.out.document(plain(queue), _full(queue, cli.now()))
 
@@ -209,7 +246,7 @@ def _full(queue: Queue, now: datetime) -> RenderableType:
 
 
 def _worker_time(queue: Queue) -> str:
-    return "" if queue.worker_time is None else show_span(queue.worker_time.total_seconds())
+    return _span(queue.worker_time)
 
 
 def _limited(queue: Queue) -> str:

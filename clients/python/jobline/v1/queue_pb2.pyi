@@ -707,3 +707,57 @@ class Queue(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__tokens) -> _WhichOneofReturnType__tokens | None: ...
 
 Global___Queue: _TypeAlias = Queue  # noqa: Y015
+
+@_typing.final
+class QueueMinute(_message.Message):
+    """What happened in a queue in one minute."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    START_TIME_FIELD_NUMBER: _builtins.int
+    PUSHED_FIELD_NUMBER: _builtins.int
+    COMPLETED_FIELD_NUMBER: _builtins.int
+    FAILED_FIELD_NUMBER: _builtins.int
+    DEAD_FIELD_NUMBER: _builtins.int
+    WAITED_P50_FIELD_NUMBER: _builtins.int
+    WAITED_P95_FIELD_NUMBER: _builtins.int
+    pushed: _builtins.int
+    """Output only. Jobs pushed."""
+    completed: _builtins.int
+    """Output only. Jobs completed."""
+    failed: _builtins.int
+    """Output only. Attempts failed."""
+    dead: _builtins.int
+    """Output only. Jobs that went to the dead letters."""
+    @_builtins.property
+    def start_time(self) -> _timestamp_pb2.Timestamp:
+        """Output only. When the minute began."""
+
+    @_builtins.property
+    def waited_p50(self) -> _duration_pb2.Duration:
+        """Output only. Half of the jobs handed out in it had been READY for no longer, as far as a histogram tells;
+        unset: none was handed out, or a hundred other queues were there first.
+        """
+
+    @_builtins.property
+    def waited_p95(self) -> _duration_pb2.Duration:
+        """Output only. The same of 95 % of them."""
+
+    def __init__(
+        self,
+        *,
+        start_time: _timestamp_pb2.Timestamp | None = ...,
+        pushed: _builtins.int = ...,
+        completed: _builtins.int = ...,
+        failed: _builtins.int = ...,
+        dead: _builtins.int = ...,
+        waited_p50: _duration_pb2.Duration | None = ...,
+        waited_p95: _duration_pb2.Duration | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["start_time", b"start_time", "waited_p50", b"waited_p50", "waited_p95", b"waited_p95"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["completed", b"completed", "dead", b"dead", "failed", b"failed", "pushed", b"pushed", "start_time", b"start_time", "waited_p50", b"waited_p50", "waited_p95", b"waited_p95"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___QueueMinute: _TypeAlias = QueueMinute  # noqa: Y015

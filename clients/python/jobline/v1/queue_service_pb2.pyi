@@ -186,6 +186,67 @@ class GetQueueResponse(_message.Message):
 Global___GetQueueResponse: _TypeAlias = GetQueueResponse  # noqa: Y015
 
 @_typing.final
+class GetQueueHistoryRequest(_message.Message):
+    """What is asked of GetQueueHistory."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    QUEUE_FIELD_NUMBER: _builtins.int
+    START_TIME_FIELD_NUMBER: _builtins.int
+    END_TIME_FIELD_NUMBER: _builtins.int
+    queue: _builtins.str
+    """Optional. Its name; one that was deleted still has its history. Unset: all queues together."""
+    @_builtins.property
+    def start_time(self) -> _timestamp_pb2.Timestamp:
+        """Optional. The first minute is the one of this moment. Unset: an hour before `end_time`."""
+
+    @_builtins.property
+    def end_time(self) -> _timestamp_pb2.Timestamp:
+        """Optional. The last minute is the one of this moment. Unset: now."""
+
+    def __init__(
+        self,
+        *,
+        queue: _builtins.str = ...,
+        start_time: _timestamp_pb2.Timestamp | None = ...,
+        end_time: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["end_time", b"end_time", "start_time", b"start_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["end_time", b"end_time", "queue", b"queue", "start_time", b"start_time"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetQueueHistoryRequest: _TypeAlias = GetQueueHistoryRequest  # noqa: Y015
+
+@_typing.final
+class GetQueueHistoryResponse(_message.Message):
+    """What GetQueueHistory returns."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MINUTES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def minutes(self) -> _containers.RepeatedCompositeFieldContainer[_queue_pb2.QueueMinute]:
+        """Output only. The earliest first, at most a day of them (1,440): ask again from behind the last one. Minutes
+        in which nothing happened are left out, and so is the one that is not over yet. Of many queues each minute
+        is kept for the 200 in which most happened.
+        """
+
+    def __init__(
+        self,
+        *,
+        minutes: _abc.Iterable[_queue_pb2.QueueMinute] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["minutes", b"minutes"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetQueueHistoryResponse: _TypeAlias = GetQueueHistoryResponse  # noqa: Y015
+
+@_typing.final
 class UpdateQueueRequest(_message.Message):
     """Asks to change settings."""
 

@@ -45,6 +45,11 @@ class QueueServiceStub(object):
                 request_serializer=jobline_dot_v1_dot_queue__service__pb2.GetQueueRequest.SerializeToString,
                 response_deserializer=jobline_dot_v1_dot_queue__service__pb2.GetQueueResponse.FromString,
                 _registered_method=True)
+        self.GetQueueHistory = channel.unary_unary(
+                '/jobline.v1.QueueService/GetQueueHistory',
+                request_serializer=jobline_dot_v1_dot_queue__service__pb2.GetQueueHistoryRequest.SerializeToString,
+                response_deserializer=jobline_dot_v1_dot_queue__service__pb2.GetQueueHistoryResponse.FromString,
+                _registered_method=True)
         self.UpdateQueue = channel.unary_unary(
                 '/jobline.v1.QueueService/UpdateQueue',
                 request_serializer=jobline_dot_v1_dot_queue__service__pb2.UpdateQueueRequest.SerializeToString,
@@ -120,6 +125,13 @@ class QueueServiceServicer(object):
 
     def GetQueue(self, request, context):
         """Gets one queue with its settings and counts.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetQueueHistory(self, request, context):
+        """Gets what happened in a queue minute by minute, in the last 14 days.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -221,6 +233,11 @@ def add_QueueServiceServicer_to_server(servicer, server):
                     servicer.GetQueue,
                     request_deserializer=jobline_dot_v1_dot_queue__service__pb2.GetQueueRequest.FromString,
                     response_serializer=jobline_dot_v1_dot_queue__service__pb2.GetQueueResponse.SerializeToString,
+            ),
+            'GetQueueHistory': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetQueueHistory,
+                    request_deserializer=jobline_dot_v1_dot_queue__service__pb2.GetQueueHistoryRequest.FromString,
+                    response_serializer=jobline_dot_v1_dot_queue__service__pb2.GetQueueHistoryResponse.SerializeToString,
             ),
             'UpdateQueue': grpc.unary_unary_rpc_method_handler(
                     servicer.UpdateQueue,
@@ -338,6 +355,33 @@ class QueueService(object):
             '/jobline.v1.QueueService/GetQueue',
             jobline_dot_v1_dot_queue__service__pb2.GetQueueRequest.SerializeToString,
             jobline_dot_v1_dot_queue__service__pb2.GetQueueResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetQueueHistory(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/jobline.v1.QueueService/GetQueueHistory',
+            jobline_dot_v1_dot_queue__service__pb2.GetQueueHistoryRequest.SerializeToString,
+            jobline_dot_v1_dot_queue__service__pb2.GetQueueHistoryResponse.FromString,
             options,
             channel_credentials,
             insecure,

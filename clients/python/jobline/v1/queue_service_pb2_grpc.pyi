@@ -37,6 +37,8 @@ class QueueServiceStub:
     """Lists queues by name, a page at a time."""
     GetQueue: _grpc.UnaryUnaryMultiCallable[_queue_service_pb2.GetQueueRequest, _queue_service_pb2.GetQueueResponse]
     """Gets one queue with its settings and counts."""
+    GetQueueHistory: _grpc.UnaryUnaryMultiCallable[_queue_service_pb2.GetQueueHistoryRequest, _queue_service_pb2.GetQueueHistoryResponse]
+    """Gets what happened in a queue minute by minute, in the last 14 days."""
     UpdateQueue: _grpc.UnaryUnaryMultiCallable[_queue_service_pb2.UpdateQueueRequest, _queue_service_pb2.UpdateQueueResponse]
     """Changes a queue's settings; creates the queue if it does not exist."""
     PauseQueue: _grpc.UnaryUnaryMultiCallable[_queue_service_pb2.PauseQueueRequest, _queue_service_pb2.PauseQueueResponse]
@@ -71,6 +73,8 @@ class QueueServiceAsyncStub(QueueServiceStub):
     """Lists queues by name, a page at a time."""
     GetQueue: _aio.UnaryUnaryMultiCallable[_queue_service_pb2.GetQueueRequest, _queue_service_pb2.GetQueueResponse]  # type: ignore[assignment]
     """Gets one queue with its settings and counts."""
+    GetQueueHistory: _aio.UnaryUnaryMultiCallable[_queue_service_pb2.GetQueueHistoryRequest, _queue_service_pb2.GetQueueHistoryResponse]  # type: ignore[assignment]
+    """Gets what happened in a queue minute by minute, in the last 14 days."""
     UpdateQueue: _aio.UnaryUnaryMultiCallable[_queue_service_pb2.UpdateQueueRequest, _queue_service_pb2.UpdateQueueResponse]  # type: ignore[assignment]
     """Changes a queue's settings; creates the queue if it does not exist."""
     PauseQueue: _aio.UnaryUnaryMultiCallable[_queue_service_pb2.PauseQueueRequest, _queue_service_pb2.PauseQueueResponse]  # type: ignore[assignment]
@@ -114,6 +118,14 @@ class QueueServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_queue_service_pb2.GetQueueResponse, _abc.Awaitable[_queue_service_pb2.GetQueueResponse]]:
         """Gets one queue with its settings and counts."""
+
+    @_abc_1.abstractmethod
+    def GetQueueHistory(
+        self,
+        request: _queue_service_pb2.GetQueueHistoryRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_queue_service_pb2.GetQueueHistoryResponse, _abc.Awaitable[_queue_service_pb2.GetQueueHistoryResponse]]:
+        """Gets what happened in a queue minute by minute, in the last 14 days."""
 
     @_abc_1.abstractmethod
     def UpdateQueue(

@@ -12,4 +12,5 @@ from jobline_server.storage.stores import Stores
 def stores_in(directory: Path, settings: SqliteSettings | None = None) -> Stores:
     """Returns the stores of a directory, not yet opened: `store` is opened before `ended_store`."""
     store = SqliteStore(directory, settings)
-    return Stores(store, SqliteEndedJobStore(directory, beside=store), store.space)
+    ended_store = SqliteEndedJobStore(directory, beside=store)
+    return Stores(store, ended_store, store.space, ended_store.minutes)

@@ -42,6 +42,7 @@ from jobline_server.storage.sqlite.connection import (
 from jobline_server.storage.sqlite.failures import transact
 from jobline_server.storage.sqlite.files import make_directory, sync_directory
 from jobline_server.storage.sqlite.losses import Losses
+from jobline_server.storage.sqlite.minutes import SqliteMinuteStore
 from jobline_server.storage.sqlite.store import SqliteStore
 from jobline_server.storage.store import DataLoss, StoreRefused
 
@@ -50,9 +51,9 @@ T = TypeVar("T")
 FINISHED_FILE = "finished.db"
 FORMAT = bootstrap.Format(  # "JBLF"
     0x4A424C46,
-    3,
+    4,
     "finished_schema.sql",
-    {1: "finished_upgrade_2.sql", 2: "finished_upgrade_3.sql"},
+    {1: "finished_upgrade_2.sql", 2: "finished_upgrade_3.sql", 3: "finished_upgrade_4.sql"},
 )
 # The most that one transaction writes: reads wait for it.
 _SLICE_OPS = 500
@@ -78,6 +79,7 @@ class SqliteEndedJobStore:
         self._settings = replace(settings or DatabaseSettings(), synchronous="NORMAL")
         self._opened: Database | None = None
         self._written = False
+        self.minutes = SqliteMinuteStore(lambda: self._database)
 
     async def open(self) -> None:
         """See `EndedJobStore.open`."""

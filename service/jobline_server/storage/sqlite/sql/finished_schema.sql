@@ -5,7 +5,7 @@
 BEGIN IMMEDIATE;
 
 PRAGMA application_id = 0x4A424C46;
-PRAGMA user_version = 3;
+PRAGMA user_version = 4;
 
 CREATE TABLE file (
     only INTEGER PRIMARY KEY CHECK (only = 1),  -- one row
@@ -72,6 +72,21 @@ CREATE INDEX ended_stale ON ended (stale_ms) WHERE state = 9;
 CREATE INDEX ended_dead ON ended (queue, name, reason, error_type, ended_ms) WHERE state = 6;
 -- Whether a blob is still needed.
 CREATE INDEX ended_body ON ended (body) WHERE body IS NOT NULL;
+
+-- What happened in each queue, minute by minute.
+CREATE TABLE minute (
+    queue TEXT NOT NULL,
+    minute INTEGER NOT NULL,         -- since 1970
+    pushed INTEGER NOT NULL,
+    completed INTEGER NOT NULL,
+    failed INTEGER NOT NULL,
+    dead INTEGER NOT NULL,
+    waited_p50_ms INTEGER,           -- NULL: no job was handed out
+    waited_p95_ms INTEGER,
+    PRIMARY KEY (queue, minute)
+) WITHOUT ROWID;
+-- What is deleted next.
+CREATE INDEX minute_by_time ON minute (minute);
 
 CREATE TRIGGER disjoint BEFORE INSERT ON ended BEGIN
     SELECT RAISE(ABORT, 'overlap')

@@ -1,0 +1,36 @@
+"""Each minute is closed soon after its end."""
+
+from __future__ import annotations
+
+from jobline_server.background.minutes import CloseMinutes
+from jobline_server.engine.limits import MINUTE_MS
+from tests.unit.background.conftest import QUEUE, Keeping
+
+
+async def test_the_minute_that_is_over_is_kept(keeping: Keeping) -> None:
+    task = CloseMinutes(keeping.runtime.core, keeping.runtime.minutes)
+    began_ms = keeping.clock.now().wall_ms
+    await keeping.complete(3)
+    await keeping.die(2)
+    await keeping.cancel(1)
+    keeping.clock.advance(round(task.every_seconds * 1_000))
+    assert await task.run_once(keeping.clock.now()) == {"queues": 1, "deleted": 0}
+    [minute] = await keeping.runtime.minutes.find(QUEUE, 0, 1 << 40)
+    assert minute.minute == began_ms // MINUTE_MS
+    assert (minute.pushed, minute.completed, minute.dead) == (6, 3, 2)
+
+
+async def test_a_run_follows_the_end_of_each_minute(keeping: Keeping) -> None:
+    task = CloseMinutes(keeping.runtime.core, keeping.runtime.minutes)
+    for wait_ms in (0, 1, 30_000, 59_999):
+        keeping.clock.advance(wait_ms)
+        after_ms = keeping.clock.now().wall_ms + round(task.every_seconds * 1_000)
+        assert 0 <= after_ms % MINUTE_MS <= 100
+
+
+async def test_nothing_is_written_to_a_full_disk(keeping: Keeping) -> None:
+    task = CloseMinutes(keeping.runtime.core, keeping.runtime.minutes)
+    await keeping.complete(1)
+    keeping.runtime.core.commits.disk_full = True
+    assert await task.run_once(keeping.clock.now()) == {}
+    assert not await keeping.runtime.minutes.find(QUEUE, 0, 1 << 40)
