@@ -103,6 +103,11 @@ VALID: dict[str, dict[str, Any]] = {
         "updateMask": "concurrency,maxWaiting",
     },
     "QueueService/ListQueues": {"namePrefix": "f", "pageSize": 5},
+    "QueueService/GetQueueHistory": {
+        "queue": "fuzz",
+        "startTime": "2026-01-01T00:00:00Z",
+        "endTime": "2026-01-01T01:00:00Z",
+    },
     "QueueService/CleanQueue": {"queue": "fuzz", "states": [5], "olderThan": "1s"},
     "QueueService/DeleteQueue": {"queue": "fuzz", "confirmQueue": "fuzz", "force": True},
     "DeadLetterService/ListDeadJobs": {"filter": {"queue": "fuzz", "reasons": [1]}},
