@@ -13,7 +13,8 @@ from jobline_server.engine.values import JobOptions
 class JobColumns:
     """Jobs to push with their own options, as columns, to save an object per job. All columns but
     the first two are empty if no job has any; "" is no key, and time 0 is now. `parent_indexes` are
-    the earlier jobs of the same push that a job depends on.
+    the earlier jobs of the same push that a job depends on. Without `has_rules` no job has options
+    with rules; it may be set where none has.
     """
 
     payloads: list[bytes]
@@ -22,6 +23,7 @@ class JobColumns:
     run_at_ms: list[int] = field(default_factory=list)
     ties: list[Ties] = field(default_factory=list)
     parent_indexes: list[tuple[int, ...]] = field(default_factory=list)
+    has_rules: bool = True
 
     def __len__(self) -> int:
         return len(self.payloads)
@@ -35,7 +37,8 @@ class JobColumns:
             [self.run_at_ms[index] for index in indexes] if self.run_at_ms else [],
             [self.ties[index] for index in indexes] if self.ties else [],
             [self.parent_indexes[index] for index in indexes] if self.parent_indexes else [],
+            self.has_rules,
         )
 
 
-NO_ROWS = JobColumns([], [])
+NO_ROWS = JobColumns([], [], has_rules=False)

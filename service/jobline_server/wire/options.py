@@ -5,6 +5,11 @@ A field unset in the message is `None` in the value, and the other way round.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+from google.protobuf.message import Message
+
 from jobline.v1 import job_pb2
 from jobline_server.engine.rules import NO_RULES
 from jobline_server.engine.values import (
@@ -16,7 +21,7 @@ from jobline_server.engine.values import (
     Retention,
 )
 from jobline_server.wire.identity import IdentityCache
-from jobline_server.wire.rules import fill_rules, rules_from_message
+from jobline_server.wire.rules import RULE_FIELDS, fill_rules, rules_from_message
 from jobline_server.wire.times import fill_time, milliseconds_of
 
 
@@ -73,21 +78,40 @@ def fill_retention(message: job_pb2.Retention, retention: Retention) -> None:
         message.count = retention.count
 
 
-def options_from_message(message: job_pb2.JobOptions) -> JobOptions:
-    """Returns the value of options; headers are sorted, so that equal options are equal values."""
-    has, headers = message.HasField, message.headers
+def fields_given(message: Message) -> dict[str, Any]:
+    """Returns the fields of a message that are set, by name. Each access to a field of a message
+    costs more than a look-up here.
+    """
+    return {field.name: value for field, value in message.ListFields()}
+
+
+def options_from_message(
+    message: job_pb2.JobOptions, given: Mapping[str, Any] | None = None
+) -> JobOptions:
+    """Returns the value of options; headers are sorted, so that equal options are equal values.
+    `given` are the fields that are set, if they are known already.
+    """
+    # Options with headers of their own are made for every job.
+    given = fields_given(message) if given is None else given
+    get = given.get
     return JobOptions(
-        name=message.name,
-        content_type=message.content_type,
-        headers=tuple(sorted(headers.items())) if headers else (),
-        priority=message.priority,
-        lease_ms=milliseconds_of(message.lease) if has("lease") else None,
-        max_attempts=message.max_attempts if has("max_attempts") else None,
-        backoff=backoff_from_message(message.backoff) if has("backoff") else NO_BACKOFF,
-        max_stalls=message.max_stalls if has("max_stalls") else None,
-        retention=retention_from_message(message.retention) if has("retention") else NO_RETENTION,
-        rules=rules_from_message(message),
+        name=get("name", ""),
+        content_type=get("content_type", ""),
+        headers=_pairs(given["headers"]) if "headers" in given else (),
+        priority=get("priority", 0),
+        lease_ms=milliseconds_of(given["lease"]) if "lease" in given else None,
+        max_attempts=get("max_attempts"),
+        backoff=backoff_from_message(given["backoff"]) if "backoff" in given else NO_BACKOFF,
+        max_stalls=get("max_stalls"),
+        retention=retention_from_message(given["retention"])
+        if "retention" in given
+        else NO_RETENTION,
+        rules=NO_RULES if RULE_FIELDS.isdisjoint(given) else rules_from_message(message),
     )
+
+
+def _pairs(headers: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    return tuple([(name, headers[name]) for name in sorted(headers)])
 
 
 def options_to_message(options: JobOptions) -> job_pb2.JobOptions:

@@ -10,6 +10,15 @@ from jobline_server.wire.dependencies import block_timeout_ms_of, fill_dependenc
 from jobline_server.wire.times import fill_time, milliseconds_of
 from jobline_server.wire.unique import fill_unique_rule, unique_rule_from_message
 
+# The fields of JobOptions that are rules. Options without any of them share one object.
+RULE_FIELDS = frozenset(
+    {
+        "tags", "phases", "min_worker_version", "limiters", "cost", "delivery", "slots", "lifo",
+        "retry_until", "timeout", "ttl", "on_dead_head", "unique_mode", "unique_ttl",
+        "unique_max_wait", "sticky", "on_dependency_failure", "block_timeout",
+    }
+)  # fmt: skip
+
 
 def rules_from_message(message: job_pb2.JobOptions) -> JobRules:
     """Returns the rules in options; `NO_RULES` itself if none is set."""

@@ -140,3 +140,24 @@ def test_rows_that_were_sent_as_jobs_are_counted(reader: PushReader) -> None:
     command = reader.command(request(jobs=[{"text": "a"}], payloads=[b"b"], groups=["g"]))
 
     assert (len(command.rows), command.listed) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("shared", "rows", "has_rules"),
+    [
+        ({}, [{"name": "a"}, {"name": "b", "headers": {"a": "b"}}], False),
+        ({}, [{"name": "a"}, {"name": "b", "tags": ["new"]}], True),
+        ({"lifo": True}, [{"name": "a"}, {"name": "b"}], True),
+        ({}, [{"name": "a", "group": "g"}, {"name": "b"}], False),
+    ],
+)
+def test_a_command_says_whether_any_of_its_rows_has_rules(
+    reader: PushReader, shared: dict[str, Any], rows: list[dict[str, Any]], has_rules: bool
+) -> None:
+    """The steps of a push that look at rules go over its rows only then; a second time, when the
+    options are known already, as the first time.
+    """
+    for _ in range(2):
+        command = reader.command(request(options=shared, jobs=[{"options": row} for row in rows]))
+
+        assert command.rows.has_rules is has_rules

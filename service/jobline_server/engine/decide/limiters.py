@@ -93,7 +93,7 @@ def check_limiters(limiters: Limiters, command: Push, rows: JobColumns, payloads
     with LIMITER_NOT_FOUND.
     """
     shared = [command.options] if len(payloads) else []
-    for options in chain(shared, rows.options):
+    for options in chain(shared, rows.options if rows.has_rules else ()):
         if options.rules is NO_RULES:
             continue
         for name in options.rules.limiters:

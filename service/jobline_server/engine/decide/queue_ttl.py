@@ -19,7 +19,8 @@ def with_ttl(command: Push, ttl_ms: int) -> Push:
     rows = command.rows
     if rows:
         made = {id(options): _with_ttl(options, ttl_ms) for options in rows.options}
-        rows = replace(rows, options=[made[id(options)] for options in rows.options])
+        own = [made[id(options)] for options in rows.options]
+        rows = replace(rows, options=own, has_rules=True)
     return replace(command, options=_with_ttl(command.options, ttl_ms), rows=rows)
 
 

@@ -9,18 +9,18 @@ is looked up.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import repeat
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from jobline.v1 import job_pb2
 from jobline_server.engine import limits
 from jobline_server.engine.commands import Refused
+from jobline_server.engine.rules import NO_RULES
 from jobline_server.engine.ties import NO_TIES, Ties
 from jobline_server.engine.values import DEFAULT_OPTIONS, JobOptions
 from jobline_server.rpc.convert.ties import merged, take_ties
 from jobline_server.rpc.validate.fields import at_most, within
 from jobline_server.rpc.validate.options import check_headers, check_job_options, has_formula
-from jobline_server.wire.options import options_from_message
+from jobline_server.wire.options import fields_given, options_from_message
 
 ENTRIES_MAX = 16_384
 # Larger options (long headers, mostly) are not cached, as the cache would keep a copy of the bytes.
@@ -33,6 +33,14 @@ class SharedOptions(NamedTuple):
     options: JobOptions
     ties: Ties
     base: bytes
+
+
+class Overridden(NamedTuple):
+    """The options of jobs, their ties (none at all if no job has any), whether any has rules."""
+
+    options: list[JobOptions]
+    ties: list[Ties]
+    has_rules: bool
 
 
 def merged_options(base: bytes, override: bytes) -> job_pb2.JobOptions:
@@ -77,58 +85,58 @@ class OptionsTable:
             return SharedOptions(found, NO_TIES, base)
         try:
             message = job_pb2.JobOptions.FromString(base)
-            check_job_options(message)
+            given = check_job_options(message)
         except Refused as refused:
             raise within("options", refused) from None
-        ties = take_ties(message)
+        ties = take_ties(message, given)
         if ties is not NO_TIES:
             return self.shared(message.SerializeToString())._replace(ties=ties)
-        return SharedOptions(self._keep(base, b"", options_from_message(message)), NO_TIES, base)
+        made = options_from_message(message, given)
+        return SharedOptions(self._keep(base, b"", made), NO_TIES, base)
 
-    def overridden(
-        self, shared: SharedOptions, overrides: Sequence[bytes]
-    ) -> tuple[list[JobOptions], list[Ties]]:
+    def overridden(self, shared: SharedOptions, overrides: Sequence[bytes]) -> Overridden:
         """Returns the options of jobs that override fields of the shared options of their push, and
-        their ties; no ties at all if no job has any.
+        their ties.
         """
         find = self._by_base.get(shared.base, {}).get
-        found = [find(override) for override in overrides]
-        ties: list[Ties] = []
-        if shared.ties is not NO_TIES:
-            ties = [shared.ties] * len(found)
-        if all(found):
-            return found, ties  # type: ignore[return-value]  # mypy cannot see the line above
-        # Options too large to be cached are still made only once per push.
-        fresh: dict[bytes, tuple[JobOptions, Ties]] = {}
-        for index, override in enumerate(overrides):
-            if found[index] is not None:
-                continue
-            if override not in fresh:
+        # Many jobs have few overrides, so each one is looked up once.
+        made = {override: find(override) for override in dict.fromkeys(overrides)}
+        own_ties: dict[bytes, Ties] = {}
+        for override, options in made.items():
+            if options is None:
                 try:
-                    fresh[override] = self._make(shared.base, override)
+                    made[override], ties = self._make(shared.base, override)
                 except Refused as refused:
+                    index = overrides.index(override)
                     raise within(f"jobs[{index}].options", refused) from None
-            found[index], own = fresh[override]
-            if own is not NO_TIES:
-                ties = ties or list(repeat(NO_TIES, len(found)))
-                ties[index] = merged(shared.ties, own)
-        return found, ties  # type: ignore[return-value]  # none is left
+                if ties is not NO_TIES:
+                    own_ties[override] = merged(shared.ties, ties)
+        found = cast("dict[bytes, JobOptions]", made)
+        of_jobs: list[Ties] = []
+        if own_ties:
+            of_jobs = [own_ties.get(override, shared.ties) for override in overrides]
+        elif shared.ties is not NO_TIES:
+            of_jobs = [shared.ties] * len(overrides)
+        has_rules = any(options.rules is not NO_RULES for options in found.values())
+        return Overridden([found[override] for override in overrides], of_jobs, has_rules)
 
     def _make(self, base: bytes, override: bytes) -> tuple[JobOptions, Ties]:
         message = job_pb2.JobOptions.FromString(override or base)
-        check_job_options(message)
-        ties = take_ties(message)
+        given = check_job_options(message)
+        ties = take_ties(message, given)
         if ties is not NO_TIES:
             override = message.SerializeToString()
+        # A job before it in the same push may have the same options, with ties of its own.
         known = self._by_base.get(base, {}).get(override)
         if known is not None:
             return known, ties
         if base and override:
             message = merged_options(base, override)
+            given = fields_given(message)
             check_headers(message.headers, "headers")
             at_most(set(message.tags), "tags", limits.TAGS_MAX)
             at_most(set(message.limiters), "limiters", limits.LIMITERS_PER_JOB_MAX)
-        return self._keep(base, override, options_from_message(message)), ties
+        return self._keep(base, override, options_from_message(message, given)), ties
 
     def _keep(self, base: bytes, override: bytes, made: JobOptions) -> JobOptions:
         if len(base) + len(override) > KEPT_BYTES_MAX:

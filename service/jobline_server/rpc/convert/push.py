@@ -120,9 +120,7 @@ class PushReader:
             raise fields.invalid("jobs", "a push needs jobs or payloads")
         if shared.ties is not NO_TIES or _UNIQUE_KEYS in given or _GROUPS in given:
             _tie_payloads(command, given, plain, shared.ties)
-        if command.rows.payloads or command.options.rules is not NO_RULES:
-            _check_together(command)
-            refuse_alone(command, request, all_start=has_start or spread_ms > 0)
+        _check_together(command, request, all_start=has_start or spread_ms > 0)
         if spread_ms:
             spread_out(command, spread_ms, self._wall_ms())
         return command
@@ -157,11 +155,10 @@ class PushReader:
             self._check_sizes(listed, max(sizes, default=0), sum(sizes), field)
         # Unset options are serialised as b"", so no check for them is needed.
         overrides = list(map(_write_options, map(_options_of, rows)))
-        options, ties = self._options.overridden(shared, overrides)
+        options, ties, has_rules = self._options.overridden(shared, overrides)
         keys = [row.job_key for row in rows]
         starts = list(map(_which_of, rows, repeat("start")))
-        indexes = list(map(_indexes_of, rows))
-        has_keys, has_starts, has_indexes = any(keys), any(starts), any(indexes)
+        has_keys, has_starts, has_indexes = any(keys), any(starts), any(map(_indexes_of, rows))
         if has_keys:
             check_keys(keys, "jobs[{}].job_key")
         elif (
@@ -182,8 +179,9 @@ class PushReader:
         command.payloads = Payloads.of(plain)
         command.payloads.columns = beside
         command.rows = JobColumns(payloads, options, keys if has_keys else [], [], ties)
+        command.rows.has_rules = has_rules
         if has_indexes:
-            command.rows.parent_indexes = indexes_of_parents(indexes)
+            command.rows.parent_indexes = indexes_of_parents(list(map(_indexes_of, rows)))
         if has_starts or command.run_at_ms:
             command.rows.run_at_ms = _moments(rows, starts, command.run_at_ms, self._wall_ms())
 
@@ -202,11 +200,15 @@ def _tie_payloads(command: Push, given: dict[Any, Any], count: int, shared: Ties
     make_rows(command, ties)
 
 
-def _check_together(command: Push) -> None:
+def _check_together(
+    command: Push, request: job_service_pb2.PushRequest, *, all_start: bool
+) -> None:
     """Refuses jobs that ask for what does not go together."""
-    check_phased(command)
     if command.rows.ties or command.rows.parent_indexes:
         check_parents(command)
+    if command.rows.has_rules or command.options.rules is not NO_RULES:
+        check_phased(command)
+        refuse_alone(command, request, all_start=all_start)
 
 
 def _find_mistyped(rows: list[job_pb2.NewJob]) -> None:

@@ -7,7 +7,7 @@ options all the same.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import chain, repeat
 from typing import TypeVar
@@ -17,20 +17,23 @@ from jobline_server.engine import limits
 from jobline_server.engine.commands import Push
 from jobline_server.engine.job_columns import JobColumns
 from jobline_server.engine.payloads import NO_PAYLOADS
+from jobline_server.engine.rules import NO_RULES
 from jobline_server.engine.ties import NO_TIES, Ties
 from jobline_server.rpc.convert.columns import check_count, check_keys
 from jobline_server.rpc.validate import fields
 
 V = TypeVar("V")
 
+_FIELDS = frozenset({"group", "unique_key", "depends_on"})
 
-def take_ties(message: job_pb2.JobOptions) -> Ties:
+
+def take_ties(message: job_pb2.JobOptions, given: Iterable[str]) -> Ties:
     """Removes the ties from options, which were checked, and returns them; `NO_TIES` itself if
-    there are none.
+    there are none. `given`: the names of the fields that are set.
     """
-    ties = Ties(message.group, message.unique_key, tuple(message.depends_on))
-    if ties == NO_TIES:
+    if _FIELDS.isdisjoint(given):
         return NO_TIES
+    ties = Ties(message.group, message.unique_key, tuple(message.depends_on))
     message.ClearField("group")
     message.ClearField("unique_key")
     message.ClearField("depends_on")
@@ -101,6 +104,7 @@ def make_rows(command: Push, ties: Sequence[Ties]) -> None:
         run_at_ms=_joined(rows.run_at_ms, before, [run_at_ms] * after, after, 0),
         ties=_joined(rows.ties, before, list(ties), after, NO_TIES),
         parent_indexes=_joined(rows.parent_indexes, before, [()] * after, after, ()),
+        has_rules=rows.has_rules or options.rules is not NO_RULES,
     )
     command.payloads = NO_PAYLOADS
     command.listed = before if command.listed is None else command.listed
