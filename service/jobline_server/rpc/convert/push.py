@@ -5,12 +5,8 @@ no Python call is made per job.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import repeat
-from operator import attrgetter
-from typing import Any, cast
+from typing import Any
 from zlib import crc32
-
-from google.protobuf.unknown_fields import UnknownFieldSet
 
 from jobline.v1 import job_pb2, job_service_pb2
 from jobline_server.engine import limits
@@ -25,8 +21,9 @@ from jobline_server.engine.values import AckLevel, JobOptions
 from jobline_server.rpc.convert.columns import check_keys, columns_of
 from jobline_server.rpc.convert.companions import needs_companions, refuse_alone
 from jobline_server.rpc.convert.options import OptionsTable, SharedOptions
-from jobline_server.rpc.convert.parents import check_parents, indexes_of_parents
+from jobline_server.rpc.convert.parents import check_parents
 from jobline_server.rpc.convert.phases import check_phased
+from jobline_server.rpc.convert.rows import rows_of
 from jobline_server.rpc.convert.spread import checked_spread, spread_out
 from jobline_server.rpc.convert.ties import (
     groups_of,
@@ -35,13 +32,6 @@ from jobline_server.rpc.convert.ties import (
 )
 from jobline_server.rpc.limits import PUSH_BYTES_MAX
 from jobline_server.rpc.validate import fields
-from jobline_server.rpc.validate.mistyped import check_own_fields
-
-_indexes_of: Callable[[job_pb2.NewJob], Sequence[int]] = attrgetter("depends_on_indexes")
-_options_of: Callable[[job_pb2.NewJob], job_pb2.JobOptions] = attrgetter("options")
-# The stub has an overload for each oneof.
-_which_of: Callable[[job_pb2.NewJob, str], str | None] = cast("Any", job_pb2.NewJob).WhichOneof
-_write_options = job_pb2.JobOptions.SerializeToString
 
 _FIELDS = job_service_pb2.PushRequest.DESCRIPTOR.fields_by_name
 _QUEUE = _FIELDS["queue"]
@@ -145,26 +135,21 @@ class PushReader:
         """Adds the jobs as columns, or as plain payloads where they differ in nothing else.
         `beside` is what the payloads of the request have of their own.
         """
-        rows = list(request.jobs)
-        if any(map(len, map(UnknownFieldSet, rows))):
-            _find_mistyped(rows)
-        plain = request.payloads[:]
-        payloads = [row.data or row.text.encode() for row in rows]
+        rows = rows_of(request)
+        payloads, plain = rows.payloads, request.payloads[:]
         for listed, field in ((payloads, "jobs"), (plain, "payloads")):
             sizes = list(map(len, listed))
             self._check_sizes(listed, max(sizes, default=0), sum(sizes), field)
         # Unset options are serialised as b"", so no check for them is needed.
-        overrides = list(map(_write_options, map(_options_of, rows)))
-        options, ties, has_rules = self._options.overridden(shared, overrides)
-        keys = [row.job_key for row in rows]
-        starts = list(map(_which_of, rows, repeat("start")))
-        has_keys, has_starts, has_indexes = any(keys), any(starts), any(map(_indexes_of, rows))
+        options, ties, has_rules = self._options.overridden(shared, rows.overrides)
+        keys, starts = rows.job_keys, rows.starts
+        has_keys, has_starts = any(keys), any(starts)
         if has_keys:
             check_keys(keys, "jobs[{}].job_key")
         elif (
             not has_starts
             and not ties
-            and not has_indexes
+            and not rows.parent_indexes
             and beside is None
             and not request.groups
             and not request.unique_keys
@@ -174,16 +159,17 @@ class PushReader:
             command.shared_options = command.options
             command.options = options[0]
             command.payloads = Payloads.of(payloads + plain)
-            command.listed = len(rows)
+            command.listed = len(payloads)
             return
         command.payloads = Payloads.of(plain)
         command.payloads.columns = beside
         command.rows = JobColumns(payloads, options, keys if has_keys else [], [], ties)
         command.rows.has_rules = has_rules
-        if has_indexes:
-            command.rows.parent_indexes = indexes_of_parents(list(map(_indexes_of, rows)))
+        command.rows.parent_indexes = rows.parent_indexes
         if has_starts or command.run_at_ms:
-            command.rows.run_at_ms = _moments(rows, starts, command.run_at_ms, self._wall_ms())
+            command.rows.run_at_ms = _moments(
+                request.jobs, starts, command.run_at_ms, self._wall_ms()
+            )
 
 
 def _tie_payloads(command: Push, given: dict[Any, Any], count: int, shared: Ties) -> None:
@@ -211,14 +197,6 @@ def _check_together(
         refuse_alone(command, request, all_start=all_start)
 
 
-def _find_mistyped(rows: list[job_pb2.NewJob]) -> None:
-    for index, row in enumerate(rows):
-        try:
-            check_own_fields(row)
-        except Refused as refused:
-            raise fields.within(f"jobs[{index}]", refused) from None
-
-
 def _go_together(options: list[JobOptions], others: JobOptions | None) -> bool:
     """Returns whether all options are equal, also to `others` if given. Equal ones are mostly one
     object, so identity is compared first.
@@ -240,7 +218,10 @@ def _block_of(request: job_service_pb2.PushRequest, given: Iterable[Any]) -> Pay
 
 
 def _moments(
-    rows: list[job_pb2.NewJob], starts: Sequence[str | None], shared_ms: int, wall_ms: int
+    rows: Sequence[job_pb2.NewJob],
+    starts: Sequence[str | None],
+    shared_ms: int,
+    wall_ms: int,
 ) -> list[int]:
     """Returns when each job becomes READY; a job without a start takes that of the push."""
     moments = [shared_ms] * len(rows)
