@@ -10,6 +10,7 @@ import pytest
 
 from jobline import BufferFull
 from jobline._backoff import RECONNECT, Pauses
+from jobline._push.batch import Own
 from jobline._push.batching import BatchLimits, PushBatcher
 
 
@@ -24,7 +25,8 @@ def batcher(**limits):
 
 
 def add(target, *waiters, key="lane", size=1, job_key="", headers=None, now=0.0):
-    return [target.add(now, key, b"x" * size, waiter, job_key, headers) for waiter in waiters]
+    own = Own(job_key, headers=headers)
+    return [target.add(now, key, b"x" * size, waiter, own) for waiter in waiters]
 
 
 def waiters(batches):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from jobline import BufferFull
-from jobline._push.batch import Batch
+from jobline._push.batch import Batch, Own
 from jobline._push.batching import BatchLimits, PushBatcher
 
 
@@ -62,9 +62,9 @@ class GatherMachine(RuleBasedStateMachine):
     )
     def push(self, lane, size, job_key, headers, is_bad):
         waiter = Waiter(next(self.numbers), lane, size, job_key, headers, is_bad)
-        own = dict.fromkeys(headers, "v") if headers else None
+        own = Own(job_key, headers=dict.fromkeys(headers, "v") if headers else None)
         try:
-            self.batcher.add(self.now, lane, b"x" * size, waiter, job_key, own)
+            self.batcher.add(self.now, lane, b"x" * size, waiter, own)
         except BufferFull:
             assert self.batcher.jobs == 12 or self.batcher.payload_bytes + size > 40
         else:

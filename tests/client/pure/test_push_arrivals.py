@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from jobline import IdempotencyMismatch, InvalidArgument, JobOptions, NewJob, Pushed
 from jobline._push.answers import answers_of_batch, pushed_of
+from jobline._push.batch import Own
 from jobline._push.batching import BatchLimits, PushBatcher
 from jobline._push.columns import options_and_own
 from jobline._push.messages import BatchKey, batch_key_of, built, request_of_jobs
@@ -43,8 +44,8 @@ class Pushing:
 
     def add(self, number, payload, options, headers, job_key):
         keywords: Any = {} if headers is None else {"headers": headers}
-        rest, own, _ = options_and_own(options, keywords, "push")
-        self.batcher.add(0.0, batch_key(options=rest), payload, number, job_key, own)
+        rest, apart, _ = options_and_own(options, keywords, "push")
+        self.batcher.add(0.0, batch_key(options=rest), payload, number, Own(job_key, headers=apart))
 
     def send_all(self):
         while batches := self.batcher.batches_to_send(0.0):

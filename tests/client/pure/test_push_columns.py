@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from jobline import InvalidArgument, JobOptions, NewJob, OutcomeUnknown
+from jobline._push.batch import Own
 from jobline._push.batching import HEADER_KEYS_MAX, BatchLimits, PushBatcher
 from jobline._push.columns import headers_apart, options_and_own
 from jobline._push.messages import (
@@ -224,7 +225,7 @@ def test_a_refusal_of_some_pushes_splits_the_batch(error, job_keys, headers, is_
     for index in range(2):
         own = {"t": headers[index]} if headers else None
         job_key = job_keys[index] if job_keys else ""
-        batcher.add(0.0, batch_key(), b"x", index, job_key, own)
+        batcher.add(0.0, batch_key(), b"x", index, Own(job_key, headers=own))
     (flying,) = batcher.batches_to_send(0.0)
     assert handle_error(batcher, 0.0, flying, error) is not is_split
 

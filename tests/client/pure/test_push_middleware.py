@@ -16,6 +16,7 @@ from jobline import (
     PushOutcome,
 )
 from jobline._codec import JSON
+from jobline._push.batch import Own
 from jobline._push.messages import batch_key_of
 from jobline._push.push_middleware import (
     Outgoing,
@@ -171,7 +172,7 @@ def test_one_job_has_a_lane_of_its_own():
     """Its options decide with whom it travels, but for its headers and its group."""
     job = Outgoing("q", b"", JobOptions(name="n", headers={"a": "b"}, group="g"), job_key="k")
     bare = batch_key(options=JobOptions(name="n"))
-    assert batch_key_of_one(job, None) == (bare, {"a": "b"}, "g")
+    assert batch_key_of_one(job, None) == (bare, Own("k", headers={"a": "b"}, group="g"))
 
 
 def test_a_lot_is_answered_as_one():

@@ -20,7 +20,7 @@ from jobline import (
     PushOutcome,
 )
 from jobline._push.answers import answers_of_batch, lot_of, pushed_of
-from jobline._push.batch import Batch, Pushes
+from jobline._push.batch import Batch, Own, Pushes
 from jobline._push.batching import BatchLimits, PushBatcher
 from jobline._push.messages import (
     BatchKey,
@@ -45,14 +45,14 @@ def batch_key(**said):
 
 def batch(of, *payloads, job_keys=(), headers=(), groups=(), unique_keys=()):
     count = len(payloads)
-    pushes: Pushes[int] = Pushes(
-        list(payloads),
+    columns = (
         list(job_keys) or [""] * count,
         list(unique_keys) or [""] * count,
         list(headers) or [None] * count,
         list(groups) or [""] * count,
-        list(range(count)),
     )
+    own = [Own(*each) for each in zip(*columns, strict=True)]
+    pushes: Pushes[int] = Pushes(list(payloads), own, list(range(count)))
     request_id = "" if pushes.all_have_keys() else "r1"
     return Batch(of, pushes, pushes.payload_bytes(), 0.0, request_id)
 

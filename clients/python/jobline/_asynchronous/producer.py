@@ -19,6 +19,7 @@ from jobline._keywords import spelled_out
 from jobline._new_job import key_of, unique_key_of
 from jobline._options import JobOptions, OptionsHow, with_keywords
 from jobline._push.answers import lot_of, pushed_of
+from jobline._push.batch import NOTHING, Own
 from jobline._push.batching import BatchLimits
 from jobline._push.columns import options_and_own
 from jobline._push.messages import (
@@ -100,18 +101,20 @@ class Producer(Observer):
         definite answer.
         """
         data, content_type = codec.encode(payload)
-        key, unique = key_of(job_key), unique_key_of(unique_key)
         level = None if ack_level is None else level_of(ack_level)
         headers, group = None, ""
         if more or options is not None:
             options, headers, group = options_and_own(options, more, "push")
+        own = NOTHING
+        if job_key is not None or unique_key is not None or headers is not None or group:
+            own = Own(key_of(job_key), unique_key_of(unique_key), headers, group)
         batch_key = BatchKey(queue, options, name, bool(content_type), delay, run_at, level)
         if self._push_middleware:
-            job = outgoing_of_one(batch_key, headers, group, data, key, unique)
+            job = outgoing_of_one(batch_key, data, own)
             send = partial(self._push_through, level)
             answers = await through(self._push_middleware, [job], send)
             return answers[0]
-        return await self._pushers.current().push(batch_key, data, key, headers, group, unique)
+        return await self._pushers.current().push(batch_key, data, own)
 
     @spelled_out(OptionsHow)
     def entity(
@@ -135,9 +138,8 @@ class Producer(Observer):
         self, ack_level: AckLevel | None, jobs: Sequence[Outgoing]
     ) -> list[Pushed]:
         (job,) = jobs
-        batch_key, headers, group = batch_key_of_one(job, ack_level)
-        push = self._pushers.current().push
-        return [await push(batch_key, job.payload, job.job_key, headers, group, job.unique_key)]
+        batch_key, own = batch_key_of_one(job, ack_level)
+        return [await self._pushers.current().push(batch_key, job.payload, own)]
 
     @spelled_out(LotHow)
     async def push_many(

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from jobline._asynchronous.connection import Connection, of_another_loop
 from jobline._forks import Forks, PerProcess
 from jobline._push.answers import answers_of_batch
-from jobline._push.batch import Batch, Headers
+from jobline._push.batch import NOTHING, Batch, Own
 from jobline._push.batching import BatchLimits, PushBatcher
 from jobline._push.messages import BatchKey, built
 from jobline._push.producers import PushCalls
@@ -56,15 +56,12 @@ class Pusher:
         self,
         batch_key: BatchKey,
         payload: bytes,
-        job_key: str = "",
-        headers: Headers | None = None,
-        group: str = "",
-        unique_key: str = "",
+        own: Own = NOTHING,
     ) -> Pushed:
         """Pushes one job. Cancelled before it left, it is withdrawn; afterwards it may be
         stored.
         """
-        waiter = self._start(batch_key, payload, job_key, headers, group, unique_key)
+        waiter = self._start(batch_key, payload, own)
         try:
             return await waiter
         except asyncio.CancelledError:
@@ -72,22 +69,13 @@ class Pusher:
             self._notify_if_empty()
             raise
 
-    def _start(
-        self,
-        batch_key: BatchKey,
-        payload: bytes,
-        job_key: str,
-        headers: Headers | None,
-        group: str,
-        unique_key: str,
-    ) -> _Waiter:
+    def _start(self, batch_key: BatchKey, payload: bytes, own: Own) -> _Waiter:
         if self._closed:
             raise ClientClosed("the client is closed")
-        refuse_alone(batch_key.options, group, unique_key)
+        if batch_key.options is not None:
+            refuse_alone(batch_key.options, own)
         waiter: _Waiter = self.loop.create_future()
-        now = self.loop.time()
-        keys = job_key, headers, group, unique_key
-        is_due = self._batcher.add(now, batch_key, payload, waiter, *keys)
+        is_due = self._batcher.add(self.loop.time(), batch_key, payload, waiter, own)
         if is_due and not self._is_flush_due:
             # After this iteration of the loop, so that all pushes made in it share a call.
             self._is_flush_due = True

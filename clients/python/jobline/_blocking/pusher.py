@@ -20,7 +20,7 @@ import grpc
 from jobline._blocking.connection import Connection, typed_errors
 from jobline._forks import PerProcess
 from jobline._push.answers import answers_of_batch
-from jobline._push.batch import Batch, Headers
+from jobline._push.batch import NOTHING, Batch, Own
 from jobline._push.batching import BatchLimits, PushBatcher
 from jobline._push.messages import BatchKey, built
 from jobline._push.producers import PushCalls
@@ -82,23 +82,20 @@ class Pusher:
         self,
         batch_key: BatchKey,
         payload: bytes,
-        job_key: str = "",
-        headers: Headers | None = None,
-        group: str = "",
-        unique_key: str = "",
+        own: Own = NOTHING,
     ) -> Pushed:
         """Pushes one job. Interrupted before it left, it is withdrawn; afterwards it may be
         stored.
         """
-        refuse_alone(batch_key.options, group, unique_key)
+        if batch_key.options is not None:
+            refuse_alone(batch_key.options, own)
         waiter = _Waiter()
         batches: Iterable[Batch[BatchKey, _Waiter]] = ()
         with self._lock:
             if self._closed:
                 raise ClientClosed("the client is closed")
             now = time.monotonic()
-            keys = job_key, headers, group, unique_key
-            if self._batcher.add(now, batch_key, payload, waiter, *keys):
+            if self._batcher.add(now, batch_key, payload, waiter, own):
                 batches = self._batcher.batches_to_send(now)
         self._send(batches)
         try:

@@ -70,11 +70,11 @@ def _refusal(batch: Batch[BatchKey, Any], index: int) -> JoblineError:
     """Returns the error of a push that was refused alone. One with both kinds of keys was refused
     for its job key unless it asked for REJECT.
     """
-    job_key, unique_key = batch.pushes.job_keys[index], batch.pushes.unique_keys[index]
+    own = batch.pushes.own[index]
     options, queue = batch.key.options, batch.key.queue
     mode = None if options is None else options.unique_mode
-    if unique_key and (not job_key or mode in {UniqueMode.REJECT, "reject"}):
-        message = f"another job of queue {queue!r} holds the unique_key {unique_key!r}"
+    if own.unique_key and (not own.job_key or mode in {UniqueMode.REJECT, "reject"}):
+        message = f"another job of queue {queue!r} holds the unique_key {own.unique_key!r}"
         return UniqueKeyHeld(message, _HELD)
-    message = f"the job_key {job_key!r} is known in queue {queue!r} with another payload"
+    message = f"the job_key {own.job_key!r} is known in queue {queue!r} with another payload"
     return IdempotencyMismatch(message, _MISMATCH)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Generic, Self, TypeVar
+from typing import Generic, NamedTuple, Self, TypeVar
 
 K = TypeVar("K", bound=Hashable)
 W = TypeVar("W")
@@ -12,18 +12,51 @@ W = TypeVar("W")
 Headers = Mapping[str, str]
 
 
-@dataclass(slots=True, eq=False)
-class Pushes(Generic[W]):
-    """Pushes in columns: what each has of its own, and who waits for it. A push without a job key
-    unique key or group has "", one without headers of its own None.
+class Own(NamedTuple):
+    """What a push has of its own beside its payload: "" without a key or group, None without
+    headers.
     """
 
+    job_key: str = ""
+    unique_key: str = ""
+    headers: Headers | None = None
+    group: str = ""
+
+
+NOTHING = Own()
+
+
+@dataclass(slots=True, eq=False)
+class Pushes(Generic[W]):
+    """Pushes in columns: payloads, what else each has of its own, and who waits for it."""
+
     payloads: list[bytes] = field(default_factory=list)
-    job_keys: list[str] = field(default_factory=list)
-    unique_keys: list[str] = field(default_factory=list)
-    headers: list[Headers | None] = field(default_factory=list)
-    groups: list[str] = field(default_factory=list)
+    own: list[Own] = field(default_factory=list)
     waiters: list[W] = field(default_factory=list)
+
+    def have_payloads_alone(self) -> bool:
+        """Returns whether none has anything else of its own."""
+        return self.own.count(NOTHING) == len(self.own)
+
+    @property
+    def job_keys(self) -> list[str]:
+        """The job key of each."""
+        return [own.job_key for own in self.own]
+
+    @property
+    def unique_keys(self) -> list[str]:
+        """The unique key of each."""
+        return [own.unique_key for own in self.own]
+
+    @property
+    def headers(self) -> list[Headers | None]:
+        """The headers of each."""
+        return [own.headers for own in self.own]
+
+    @property
+    def groups(self) -> list[str]:
+        """The group of each."""
+        return [own.group for own in self.own]
 
     def payload_bytes(self) -> int:
         """Returns the size of the payloads."""
@@ -31,54 +64,38 @@ class Pushes(Generic[W]):
 
     def all_have_keys(self) -> bool:
         """Returns whether all of them have a job key."""
-        return all(self.job_keys)
+        return all(own.job_key for own in self.own)
 
     def differ_in_headers(self) -> bool:
         """Returns whether some have other headers than the rest."""
-        return self.headers.count(self.headers[0]) < len(self.headers)
+        headers = self.headers
+        return headers.count(headers[0]) < len(headers)
 
     def count_with_header_keys(self, limit: int) -> int:
         """Returns how many of the first pushes have up to `limit` header keys together; one always
         counts.
         """
         keys: set[str] = set()
-        for index, headers in enumerate(self.headers):
-            if headers:
-                keys.update(headers)
+        for index, own in enumerate(self.own):
+            if own.headers:
+                keys.update(own.headers)
                 if len(keys) > limit:
                     return max(index, 1)
-        return len(self.headers)
+        return len(self.own)
 
     def part(self, start: int, end: int) -> Self:
         """Returns some neighbours."""
-        return type(self)(
-            self.payloads[start:end],
-            self.job_keys[start:end],
-            self.unique_keys[start:end],
-            self.headers[start:end],
-            self.groups[start:end],
-            self.waiters[start:end],
-        )
+        return self._picked(range(start, end))
 
     def take(self, count: int) -> Self:
         """Removes and returns the first ones."""
         first = self.part(0, count)
-        for column in (
-            self.payloads,
-            self.job_keys,
-            self.unique_keys,
-            self.headers,
-            self.groups,
-            self.waiters,
-        ):
-            del column[:count]
+        del self.payloads[:count], self.own[:count], self.waiters[:count]
         return first
 
     def remove(self, index: int) -> int:
         """Removes one push; returns the size of its payload."""
-        columns = (self.job_keys, self.unique_keys, self.headers, self.groups, self.waiters)
-        for column in columns:
-            del column[index]
+        del self.own[index], self.waiters[index]
         return len(self.payloads.pop(index))
 
     def parts(self) -> tuple[Self, Self]:
@@ -86,20 +103,17 @@ class Pushes(Generic[W]):
         one, or the halves if there are no such two kinds. A part keeps the order of its pushes.
         """
         middle = len(self.waiters) // 2
-        keyed = [index for index, job_key in enumerate(self.job_keys) if job_key]
+        keyed = [index for index, own in enumerate(self.own) if own.job_key]
         if not 0 < len(keyed) < len(self.waiters):
             return self.part(0, middle), self.part(middle, len(self.waiters))
-        plain = [index for index, job_key in enumerate(self.job_keys) if not job_key]
+        plain = [index for index, own in enumerate(self.own) if not own.job_key]
         return self._picked(plain), self._picked(keyed)
 
     def _picked(self, indexes: Iterable[int]) -> Self:
         picked = type(self)()
         for index in indexes:
             picked.payloads.append(self.payloads[index])
-            picked.job_keys.append(self.job_keys[index])
-            picked.unique_keys.append(self.unique_keys[index])
-            picked.headers.append(self.headers[index])
-            picked.groups.append(self.groups[index])
+            picked.own.append(self.own[index])
             picked.waiters.append(self.waiters[index])
         return picked
 

@@ -23,7 +23,7 @@ from typing import Generic
 
 from jobline._arguments import number_given
 from jobline._backoff import RETRY, Pauses
-from jobline._push.batch import Batch, Headers, K, Pushes, W
+from jobline._push.batch import NOTHING, Batch, K, Own, Pushes, W
 from jobline._push.calls import REPEAT_SECONDS_MAX
 from jobline.errors import BufferFull
 
@@ -96,17 +96,7 @@ class PushBatcher(Generic[K, W]):
         self.jobs = 0
         self.payload_bytes = 0
 
-    def add(  # noqa: PLR0913, PLR0917  # one argument for each column
-        self,
-        now: float,
-        key: K,
-        payload: bytes,
-        waiter: W,
-        job_key: str = "",
-        headers: Headers | None = None,
-        group: str = "",
-        unique_key: str = "",
-    ) -> bool:
+    def add(self, now: float, key: K, payload: bytes, waiter: W, own: Own = NOTHING) -> bool:
         """Adds a push; returns True if `batches_to_send` now has something to send.
 
         Raises BufferFull, and nothing has changed then.
@@ -127,10 +117,7 @@ class PushBatcher(Generic[K, W]):
         if not pushes.waiters:
             pending.since = now
         pushes.payloads.append(payload)
-        pushes.job_keys.append(job_key)
-        pushes.unique_keys.append(unique_key)
-        pushes.headers.append(headers)
-        pushes.groups.append(group)
+        pushes.own.append(own)
         pushes.waiters.append(waiter)
         pending.payload_bytes += size
         self.jobs += 1
@@ -244,7 +231,7 @@ class PushBatcher(Generic[K, W]):
     def _count_that_fits(self, pending: _Pending[K, W]) -> int:
         limits, pushes = self._limits, pending.pushes
         count = min(len(pushes.waiters), limits.batch_jobs)
-        if any(pushes.headers):
+        if not pushes.have_payloads_alone():
             count = min(count, pushes.count_with_header_keys(limits.batch_header_keys))
         if pending.payload_bytes <= limits.batch_bytes:
             return count

@@ -125,18 +125,23 @@ def request_of_batch(batch: Batch[BatchKey, Any]) -> pb.PushRequest:
     pushes = batch.pushes
     request = _request_of_key(batch.key)
     identify(request, batch.request_id)
+    if pushes.have_payloads_alone():
+        request.payloads.extend(pushes.payloads)
+        return request
     put_headers(request, pushes.headers)
-    if any(pushes.job_keys) or any(pushes.unique_keys):
+    job_keys, unique_keys = pushes.job_keys, pushes.unique_keys
+    if any(job_keys) or any(unique_keys):
         request.atomic = False
-    if len(pushes.payloads) == 1 and (pushes.job_keys[0] or pushes.unique_keys[0]):
+    first = pushes.own[0]
+    if len(pushes.payloads) == 1 and (first.job_key or first.unique_key):
         # As a row, so that a refusal names the field as it does for `push_many`.
-        row = request.jobs.add(data=pushes.payloads[0], job_key=pushes.job_keys[0])
-        _put_unique_key(row, pushes.unique_keys[0])
-        if pushes.groups[0]:
-            row.options.group = pushes.groups[0]
+        row = request.jobs.add(data=pushes.payloads[0], job_key=first.job_key)
+        _put_unique_key(row, first.unique_key)
+        if first.group:
+            row.options.group = first.group
         return request
     request.payloads.extend(pushes.payloads)
-    put_keys(request, pushes.job_keys, pushes.unique_keys)
+    put_keys(request, job_keys, unique_keys)
     put_groups(request, pushes.groups)
     return request
 

@@ -17,7 +17,7 @@ from jobline._arguments import headers_given, refuse
 from jobline._enums import AckLevel
 from jobline._new_job import NewJob, key_of, unique_key_of
 from jobline._options import JobOptions, with_headers, without_headers
-from jobline._push.batch import Headers
+from jobline._push.batch import Own
 from jobline._push.columns import column_given, group_apart, headers_apart
 from jobline._push.messages import BatchKey, options_of_batch, shared_options
 from jobline._times import Seconds
@@ -154,31 +154,23 @@ def outgoing_of(batch_key: BatchKey, jobs: Iterable[Any]) -> list[Outgoing]:
     return found
 
 
-def outgoing_of_one(
-    batch_key: BatchKey,
-    headers: Headers | None,
-    group: str,
-    payload: bytes,
-    job_key: str,
-    unique_key: str = "",
-) -> Outgoing:
+def outgoing_of_one(batch_key: BatchKey, payload: bytes, own: Own) -> Outgoing:
     """Returns the job of a single push."""
     options = options_of_batch(batch_key)
-    if group:
-        options = options.replaced(group=group)
-    if headers is not None:
-        options = with_headers(options, headers)
+    if own.group:
+        options = options.replaced(group=own.group)
+    if own.headers is not None:
+        options = with_headers(options, own.headers)
     start = batch_key.delay, batch_key.run_at
-    return Outgoing(batch_key.queue, payload, options, job_key, *start, unique_key)
+    return Outgoing(batch_key.queue, payload, options, own.job_key, *start, own.unique_key)
 
 
-def batch_key_of_one(
-    job: Outgoing, ack_level: AckLevel | None
-) -> tuple[BatchKey, Headers | None, str]:
-    """Returns the batch key of one job, whose options are complete, its headers and its group."""
+def batch_key_of_one(job: Outgoing, ack_level: AckLevel | None) -> tuple[BatchKey, Own]:
+    """Returns the batch key of one job, whose options are complete, and what it has of its own."""
     options, group = group_apart(job.options)
     options, headers = headers_apart(options)
-    return _batch_key(job, options, ack_level), headers, group
+    own = Own(job.job_key, job.unique_key, headers, group)
+    return _batch_key(job, options, ack_level), own
 
 
 def _batch_key(job: Outgoing, options: JobOptions | None, ack_level: AckLevel | None) -> BatchKey:

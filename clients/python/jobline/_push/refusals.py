@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from jobline._arguments import refuse
 from jobline._options import JobOptions
-from jobline._push.batch import Batch
+from jobline._push.batch import Batch, Own
 from jobline._push.batching import PushBatcher
 from jobline._push.calls import is_definite
 from jobline._push.messages import BatchKey
@@ -22,18 +23,16 @@ _AS_A_JOB = {
 }
 
 
-def refuse_alone(options: JobOptions | None, group: str, unique_key: str) -> None:
+def refuse_alone(options: JobOptions, own: Own) -> None:
     """Raises InvalidArgument, as the server would, for options that mean nothing without a group or
     a unique key. Among pushes that share a call it would take them, if another one has what they
     need.
     """
-    if options is None:
-        return
-    if not unique_key:
+    if not own.unique_key:
         for name in _OF_UNIQUE_KEYS:
             if getattr(options, name) is not None:
                 refuse(f"options.{name}", "needs a unique_key")
-    if not group and (options.sticky or options.on_dead_head is not None):
+    if not own.group and (options.sticky or options.on_dead_head is not None):
         refuse("options.sticky" if options.sticky else "options.on_dead_head", "needs a group")
 
 
@@ -65,14 +64,18 @@ def _is_of_some_pushes(error: JoblineError, batch: Batch[BatchKey, Any]) -> bool
             return True
         if field.startswith("options.unique"):
             # What is wrong with it matters for jobs with a unique key alone.
-            return any(pushes.unique_keys) and not all(pushes.unique_keys)
+            return _is_mixed(pushes.unique_keys)
         return field.startswith("options.headers") and pushes.differ_in_headers()
     if isinstance(error, TooLarge) or error.reason == "GROUP_FULL":
         return True
     # Jobs with a key and jobs without one count towards different limits.
-    columns = pushes.job_keys, pushes.unique_keys
-    is_mixed = any(any(column) and not all(column) for column in columns)
+    is_mixed = _is_mixed(pushes.job_keys) or _is_mixed(pushes.unique_keys)
     return is_mixed and isinstance(error, ResourceExhausted)
+
+
+def _is_mixed(keys: Sequence[str]) -> bool:
+    """Returns whether some have a key and others none."""
+    return any(keys) and not all(keys)
 
 
 def refusal_of_one(error: JoblineError, batch: Batch[BatchKey, Any]) -> JoblineError:
