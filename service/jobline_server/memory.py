@@ -34,11 +34,18 @@ GROWN_MAX = 100_000_000
 GC_THRESHOLDS = (50_000, 5, 25_000)
 
 
+def stop_collecting() -> None:
+    """Looks for no cycles until `freeze`. Call it before the modules of the server are imported:
+    what they make stays, and to visit it again and again is a fifth of the time of a start.
+    """
+    gc.disable()
+
+
 def tune() -> None:
     """Configures both. Call it before recovery, which makes as many objects as a busy hour and no
     cycles: until `freeze` nobody looks for any.
     """
-    gc.disable()
+    stop_collecting()
     gc.set_threshold(*GC_THRESHOLDS)
     keep_heap()
 

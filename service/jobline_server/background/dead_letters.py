@@ -15,8 +15,9 @@ from jobline_server.engine.values import Now
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.ended.auto_retry import AutoRetries, Position
 
-# A run costs nothing while no job is due.
+# The pause while dead jobs wait for their time, and while none do.
 EVERY_SECONDS = 1.0
+AT_REST_SECONDS = 5.0
 # The pause after a run that did not finish.
 AGAIN_SECONDS = 0.05
 AGAIN_MS = 1 * MINUTE_MS
@@ -40,7 +41,9 @@ class RetryDeadJobs:
     @property
     def every_seconds(self) -> float:
         """The pause; shorter when the last run did not finish."""
-        return AGAIN_SECONDS if self._is_unfinished else EVERY_SECONDS
+        if self._is_unfinished:
+            return AGAIN_SECONDS
+        return EVERY_SECONDS if self._due else AT_REST_SECONDS
 
     async def run_once(self, now: Now) -> Counts:
         """Retries a slice of the due jobs of each queue that has some; returns how many."""

@@ -10,6 +10,7 @@ import typer
 
 from jobline_server.cli.flags import PlainHelp, with_settings
 from jobline_server.config import ConfigurationError, Settings, load_settings
+from jobline_server.memory import stop_collecting
 
 EPILOG = (
     "The ready line on stdout is JSON (grpc, http, addresses, transport, version, pid), or words "
@@ -32,6 +33,7 @@ def serve(*, config: ConfigFile = None, given: dict[str, Any]) -> None:
     Flags win over the environment (JOBLINE_…), the environment over the file, the file over the
     defaults. A setting that cannot be applied stops the start.
     """
+    stop_collecting()
     from jobline_server.serving import run
 
     raise typer.Exit(run(settings_of(given, config)))

@@ -97,6 +97,16 @@ async def test_jobs_without_room_stay_dead_and_are_tried_again(retrying: Retryin
     assert await retrying.after(0) == 1
 
 
+async def test_it_looks_less_often_while_nothing_is_to_be_retried(retrying: Retrying) -> None:
+    """An idle server is woken as seldom as may be."""
+    assert await retrying.after(0) == 0
+    assert retrying.task.every_seconds == dead_letters.AT_REST_SECONDS
+    await retrying.sets(AutoRetry())
+    await retrying.keeping.die(1)
+    assert await retrying.after(SECOND_MS) == 0
+    assert retrying.task.every_seconds == dead_letters.EVERY_SECONDS
+
+
 async def test_jobs_without_room_are_not_looked_at_again_at_once(retrying: Retrying) -> None:
     await retrying.sets(AutoRetry())
     await retrying.keeping.die(2)
