@@ -112,8 +112,7 @@ class Producer(Observer):
         if self._push_middleware:
             job = outgoing_of_one(batch_key, data, own)
             send = partial(self._push_through, level)
-            answers = await through(self._push_middleware, [job], send)
-            return answers[0]
+            return (await through(self._push_middleware, [job], send))[0]
         return await self._pushers.current().push(batch_key, data, own)
 
     @spelled_out(OptionsHow)

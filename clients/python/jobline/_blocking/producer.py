@@ -113,8 +113,7 @@ class Producer(Observer):
         if self._push_middleware:
             job = outgoing_of_one(batch_key, data, own)
             send = partial(self._push_through, level)
-            answers = through_plain(self._push_middleware, [job], send)
-            return answers[0]
+            return (through_plain(self._push_middleware, [job], send))[0]
         return self._pushers.current().push(batch_key, data, own)
 
     @spelled_out(OptionsHow)
