@@ -271,7 +271,7 @@ class ShardState:
         runs = [lease for lot in self.lots.lots.every() for lease in lot.leases]
         singles = [job for job in self.jobs.every() if job.holder is not None]
         self.limiters = self.load.limiters
-        active = active_of(self.jobs.every(), self.lots.lots.every())
+        active = active_of(singles, self.lots.lots.every())
         join(self.limiters, self.own_limiters, active, now)
         self.group_rates.restart(now.mono_ms)
         self.closed_groups.restart(self.group_records.every(), self.queues, now)

@@ -10,8 +10,6 @@ import json
 from collections import OrderedDict
 from typing import Any, NamedTuple
 
-import jsonschema_rs
-
 from jobline_server.runtime.calls.schema_width import extent_of
 
 # The width of all schemas of a name together. Wider ones cannot be used.
@@ -86,6 +84,9 @@ def _compile(text: str) -> Schema:
         width, patterns = extent_of(parsed)
         if width > WIDTH_MAX:
             return takes_anything
+        # It takes 8 MiB of memory, which servers whose workers announce no schemas do not pay.
+        import jsonschema_rs  # noqa: PLC0415
+
         options = jsonschema_rs.RegexOptions(size_limit=PATTERN_BYTES_MAX)
         validator = jsonschema_rs.validator_for(parsed, offline=True, pattern_options=options)
     except (ValueError, RecursionError):  # its own errors are such
