@@ -40,7 +40,7 @@ LISTED_MAX = MISSED_RUNS_MAX + 1
 CACHED = 4_096
 
 
-class BadTiming(ValueError):
+class BadTiming(Exception):
     """Raised for an expression or a zone that means nothing; says what is wrong with it."""
 
 

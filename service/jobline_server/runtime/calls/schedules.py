@@ -161,11 +161,11 @@ class ScheduleCalls:
         return await _listed(islice(coming_runs(settings, anchor_ms, run_ms), count))
 
     async def preview(self, settings: ScheduleSettings, after_ms: int, count: int) -> list[int]:
-        """Returns the next runs of a schedule that were created now, after a moment."""
+        """Returns the runs of a schedule that were created now, after a moment; 0 is now."""
         now_ms = self._core.wall_ms()
         anchor_ms = settings.start_ms or now_ms
         run_ms = first_run(settings, anchor_ms, now_ms)
-        if run_ms and run_ms <= after_ms:
+        if after_ms:
             run_ms = next_run(settings, anchor_ms, after_ms)
         count = min(count, settings.limit or count)
         return await _listed(islice(coming_runs(settings, anchor_ms, run_ms), count))
