@@ -21,6 +21,8 @@ from jobline_server.engine.schedule import Schedule
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import JobState
 
+KEPT_OF_SCHEDULES = [field for field in Schedule.__slots__ if field != "armed_ms"]
+
 
 class UniqueImage(NamedTuple):
     """Who holds a unique key, and until when."""
@@ -68,7 +70,7 @@ def image_of(shard: Shard) -> dict[str, Any]:
         "inboxes": dict(sorted(shard.messages.received.items())),
         "limiters": dict(sorted(shard.own_limiters.items())),
         "schedules": {
-            name: {field: getattr(one, field) for field in Schedule.__slots__ if field != "armed_ms"}
+            name: {field: getattr(one, field) for field in KEPT_OF_SCHEDULES}
             for name, one in sorted(shard.schedules.by_name.items())
         },
         "unique": {

@@ -40,6 +40,24 @@ LISTED_MAX = MISSED_RUNS_MAX + 1
 CACHED = 4_096
 
 
+class _Times(CronSim):
+    """The times of an expression, also where clocks change by half an hour (Lord Howe Island)."""
+
+    def advance_hour(self) -> bool:
+        """Rolls forward to an hour of the expression, by half hours: whole ones would pass over the
+        beginning of the hour after such a change.
+        """
+        if self.dt.hour in self.hours:
+            return False
+        self.dt = self.dt.replace(minute=0, second=0)
+        while self.dt.hour not in self.hours:
+            self.tick(seconds=1_800)
+            if self.dt.hour == self.dt.minute == 0:
+                # Another day, and perhaps another month: these go first.
+                break
+        return True
+
+
 class BadTiming(Exception):
     """Raised for an expression or a zone that means nothing; says what is wrong with it."""
 
@@ -163,7 +181,7 @@ def _simulation(expression: str, time_zone: str, from_s: int, *, reverse: bool =
     zone = zone_of(time_zone)
     expression = MACROS.get(expression.lower(), expression)
     try:
-        found = CronSim(expression, datetime.fromtimestamp(from_s, zone), reverse)
+        found = _Times(expression, datetime.fromtimestamp(from_s, zone), reverse)
     except CronSimError as error:
         raise BadTiming(str(error)) from None
     is_time_of_day = not (found.parts[1].startswith("*") or found.parts[2].startswith("*"))

@@ -45,8 +45,7 @@ def decide_tick(
         chosen = _chosen(schedule, now, runs)
         for run_ms in chosen:
             tick.run(run_ms)
-        tick.count_missed(runs, chosen)
-        tick.fact.next_ms = runs.next_ms
+        tick.move_on(runs, chosen)
     return tick.emit()
 
 
@@ -135,8 +134,9 @@ class _Tick:
         else:
             self._skip(run_ms, SkipReason.OVERLAP)
 
-    def count_missed(self, runs: DueRuns, chosen: tuple[int, ...]) -> None:
-        """Counts the due runs that are not chosen."""
+    def move_on(self, runs: DueRuns, chosen: tuple[int, ...]) -> None:
+        """Counts the due runs that are not chosen, and moves to the next one."""
+        self.fact.next_ms = runs.next_ms
         left_out = runs.times_ms[: len(runs.times_ms) - len(chosen)]
         self.fact.missed = runs.dropped + len(left_out)
         if left_out:
@@ -212,11 +212,12 @@ def push_of(schedule: Schedule, run_ms: int) -> Push:
     """Returns the push of a run."""
     job = schedule.settings.job
     options = _with_headers(job.options, schedule.name, run_ms)
-    rows = JobColumns([job.payload], [options])
-    if job.delay_ms:
-        rows.run_at_ms = [run_ms + job.delay_ms]
-    if job.ties is not NO_TIES:
-        rows.ties = [job.ties]
+    rows = JobColumns(
+        [job.payload],
+        [options],
+        run_at_ms=[run_ms + job.delay_ms] if job.delay_ms else [],
+        ties=[] if job.ties is NO_TIES else [job.ties],
+    )
     return Push(schedule.settings.queue, options, rows=rows, level=AckLevel.FSYNCED)
 
 
