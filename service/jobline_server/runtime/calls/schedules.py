@@ -143,9 +143,13 @@ class ScheduleCalls:
             name,
             has_worker=self._core.rings.handles(settings.queue, settings.job.options.name),
         )
-        job_id = fact.job_ids[0] if fact is not None and fact.job_ids else 0
-        is_skipped = fact is not None and fact.skipped_ms and not job_id and not fact.waiting_ms
-        reason = fact.skip_reasons[-1] if fact is not None and is_skipped else None
+        job_id, reason = 0, None
+        if fact is not None:
+            job_id = fact.job_ids[0] if fact.job_ids else 0
+            # One that was replaced is another run, which waited.
+            reason = next(
+                (one for one in fact.skip_reasons if one is not SkipReason.REPLACED), None
+            )
         return job_id, reason, await self._changed(slot, name)
 
     async def preview_stored(self, name: str, after_ms: int, count: int) -> list[int]:
