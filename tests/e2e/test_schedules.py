@@ -35,6 +35,11 @@ async def advance(server: RunningServer, milliseconds: int) -> None:
     await server.runtime.core.commits.wait()
 
 
+async def get(client: AsyncClient, schedule: str) -> Any:
+    """Returns a schedule, whose runs are there."""
+    return await client.schedules.get(schedule)
+
+
 async def drained(client: AsyncClient, queue: str = "mail") -> list[Any]:
     """Pulls all jobs of a queue that are ready, for an hour."""
     return list(await client.pull(queue, max_jobs=1_000, wait=0, lease="1h"))
@@ -57,7 +62,7 @@ async def test_schedule_pushes_its_job_each_time(
     assert at == now_of(server)
     await advance(server, 10 * MINUTE)
     assert len(await drained(client)) == 1
-    found = await client.schedules.get("nightly")
+    found = await get(client, "nightly")
     assert (found.count, found.skipped_count, found.missed_count) == (2, 0, 0)
 
 
@@ -66,9 +71,9 @@ async def test_last_run_says_how_its_job_ended(server: RunningServer, client: As
     await client.schedules.create("one", "mail", NewJob(b"", max_attempts=1), every="1m")
     await advance(server, MINUTE)
     [leased] = await drained(client)
-    assert (await client.schedules.get("one")).last_run.state is JobState.ACTIVE
+    assert (await get(client, "one")).last_run.state is JobState.ACTIVE
     await client.fail(leased, "boom")
-    run = (await client.schedules.get("one")).last_run
+    run = (await get(client, "one")).last_run
     assert (run.job_id, run.state, run.ended_at) == (leased.id, JobState.DEAD, now_of(server))
     await advance(server, MINUTE)
     assert len(await drained(client)) == 1
@@ -78,7 +83,7 @@ async def test_overlap_skips_by_default(server: RunningServer, client: AsyncClie
     await client.schedules.create("one", "mail", every="1m")
     await advance(server, MINUTE)
     await advance(server, MINUTE)
-    found = await client.schedules.get("one")
+    found = await get(client, "one")
     assert (found.count, found.skipped_count) == (1, 1)
     assert found.last_skip.reason is ScheduleSkipReason.OVERLAP
     assert found.last_skip.scheduled_at == now_of(server)
@@ -90,21 +95,21 @@ async def test_overlap_may_buffer_one(server: RunningServer, client: AsyncClient
     [first] = await drained(client)
     await advance(server, MINUTE)
     await advance(server, MINUTE)
-    found = await client.schedules.get("one")
+    found = await get(client, "one")
     assert found.waiting_run_at == now_of(server) - timedelta(minutes=1)
     assert (found.count, found.skipped_count) == (1, 1)
     await client.ack(first)
     await advance(server, 0)
     [second] = await drained(client)
     assert datetime.fromisoformat(second.headers["jobline-scheduled-at"]) == found.waiting_run_at
-    assert (await client.schedules.get("one")).waiting_run_at is None
+    assert (await get(client, "one")).waiting_run_at is None
 
 
 async def test_overlap_may_replace(server: RunningServer, client: AsyncClient) -> None:
     """A waiting job is cancelled at once; an active one is asked to stop, and the new one waits."""
     await client.schedules.create("one", "mail", every="1m", overlap="replace")
     await advance(server, MINUTE)
-    first = (await client.schedules.get("one")).last_run.job_id
+    first = (await get(client, "one")).last_run.job_id
     await advance(server, MINUTE)
     assert (await client.jobs.get(first)).state is JobState.CANCELLED
     [second] = await drained(client)
@@ -119,7 +124,7 @@ async def test_overlap_may_replace(server: RunningServer, client: AsyncClient) -
 async def test_upsert_keeps_counts_and_the_next_run(
     server: RunningServer, client: AsyncClient
 ) -> None:
-    made = await client.schedules.create("one", "mail", every="10m")
+    made: Any = await client.schedules.create("one", "mail", every="10m")
     await advance(server, 10 * MINUTE + 5_000)
     with pytest.raises(ScheduleExists):
         await client.schedules.create("one", "mail", every="10m")
@@ -136,7 +141,7 @@ async def test_upsert_keeps_counts_and_the_next_run(
 async def test_update_changes_what_is_named(server: RunningServer, client: AsyncClient) -> None:
     job = NewJob(b"\xff", name="n", group="g", headers={"a": "b"}, delay="5s")
     await client.schedules.create("one", "mail", job, every="10m", jitter="1s", limit=5)
-    before = (await client.schedules.get("one")).settings
+    before = (await get(client, "one")).settings
     changed = (await client.schedules.update("one", cron="@daily", limit=None)).settings
     assert (changed.cron, changed.every, changed.limit) == ("@daily", None, None)
     assert (changed.job, changed.jitter) == (before.job, before.jitter)
@@ -175,14 +180,14 @@ async def test_refused_push_is_a_skipped_run(server: RunningServer, client: Asyn
     await client.push("mail", b"x")
     await client.schedules.create("one", "mail", every="1m")
     await advance(server, MINUTE)
-    skip = (await client.schedules.get("one")).last_skip
+    skip = (await get(client, "one")).last_skip
     assert skip.reason is ScheduleSkipReason.REFUSED
     assert skip.message.startswith("QUEUE_FULL")
     with pytest.raises(QueueFull):
         await client.schedules.trigger("one")
     await client.ack(*await drained(client))
     await advance(server, MINUTE)
-    assert (await client.schedules.get("one")).count == 1
+    assert (await get(client, "one")).count == 1
 
 
 async def test_run_without_a_worker_may_be_skipped(
@@ -190,7 +195,7 @@ async def test_run_without_a_worker_may_be_skipped(
 ) -> None:
     await client.schedules.create("one", "mail", every="1m", skip_if_no_worker=True)
     await advance(server, MINUTE)
-    found = await client.schedules.get("one")
+    found = await get(client, "one")
     assert found.last_skip.reason is ScheduleSkipReason.NO_WORKER
     waiting = asyncio.create_task(client.pull("mail", wait=60))
     await somebody_waits(server)
@@ -216,7 +221,7 @@ async def test_limit_and_end_bound_a_schedule(server: RunningServer, client: Asy
     await client.schedules.create("ends", "mail", every="1m", end=end, overlap="allow")
     for _ in range(5):
         await advance(server, MINUTE)
-    few, ends = await client.schedules.get("few"), await client.schedules.get("ends")
+    few, ends = await get(client, "few"), await get(client, "ends")
     assert (few.count, few.next_run_at) == (2, None)
     assert (ends.count, ends.next_run_at) == (3, None)
     more = await client.schedules.update("few", limit=3)
@@ -253,7 +258,7 @@ async def test_events_tell_of_runs(server: RunningServer, client: AsyncClient) -
     await advance(server, MINUTE)
     await advance(server, MINUTE)
     fired, skipped = (await anext(watching)).event, (await anext(watching)).event
-    last = (await client.schedules.get("one")).last_run
+    last = (await get(client, "one")).last_run
     assert (fired.name, fired.job_id, fired.run_at) == ("one", last.job_id, last.scheduled_at)
     assert (skipped.message, skipped.run_at) == ("OVERLAP", now_of(server))
 
@@ -270,11 +275,11 @@ async def test_missed_runs_after_a_stop(
     clock.advance(55 * MINUTE)
     async with running_server(tmp_path, clock=clock) as server, AsyncClient(server.address) as one:
         await advance(server, 0)
-        found = await one.schedules.get("one")
+        found = await get(one, "one")
         assert (found.count, found.missed_count) == (pushed, left_out)
         assert found.next_run_at == now_of(server) + timedelta(minutes=5)
         await advance(server, 5 * MINUTE)
-        assert (await one.schedules.get("one")).count == pushed + 1
+        assert (await get(one, "one")).count == pushed + 1
 
 
 async def test_late_run_is_not_missed_within_a_minute(tmp_path: Path) -> None:
@@ -284,4 +289,4 @@ async def test_late_run_is_not_missed_within_a_minute(tmp_path: Path) -> None:
     clock.advance(11 * MINUTE)
     async with running_server(tmp_path, clock=clock) as server, AsyncClient(server.address) as one:
         await advance(server, 0)
-        assert (await one.schedules.get("one")).count == 1
+        assert (await get(one, "one")).count == 1

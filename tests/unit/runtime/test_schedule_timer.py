@@ -8,6 +8,7 @@ from collections import Counter
 from datetime import datetime, timedelta
 from itertools import pairwise
 from random import Random
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -15,6 +16,7 @@ import pytest
 from jobline_server.engine.decide.schedules import decide_put_schedule
 from jobline_server.engine.decide.ticks import decide_tick
 from jobline_server.engine.schedule import NONE_DUE, Overlap, ScheduleSettings
+from jobline_server.engine.schedules import AGAIN_MS
 from jobline_server.engine.values import Now
 from jobline_server.runtime import schedule_timer
 from jobline_server.runtime.clock import ManualClock
@@ -104,12 +106,11 @@ async def test_schedule_that_fails_holds_up_no_other(
     """It is tried again in a minute."""
     put(runtime, "bad")
     put(runtime, "good")
-    decided = schedule_timer.decide_tick
 
-    def fails(shard, now, name, runs, *, has_worker):  # type: ignore[no-untyped-def]  # a stand-in
+    def fails(shard: Any, now: Any, name: str, runs: Any, *, has_worker: bool) -> Any:
         if name == "bad":
             raise ZeroDivisionError
-        return decided(shard, now, name, runs, has_worker=has_worker)
+        return decide_tick(shard, now, name, runs, has_worker=has_worker)
 
     monkeypatch.setattr(schedule_timer, "decide_tick", fails)
     advance(runtime, 10_000)
@@ -117,8 +118,8 @@ async def test_schedule_that_fails_holds_up_no_other(
         pass
     assert (count_of(runtime, "bad"), count_of(runtime, "good")) == (0, 1)
     assert runtime.core.loops.record("schedules").failures == 1
-    monkeypatch.setattr(schedule_timer, "decide_tick", decided)
-    advance(runtime, schedule_timer.AGAIN_MS)
+    monkeypatch.setattr(schedule_timer, "decide_tick", decide_tick)
+    advance(runtime, AGAIN_MS)
     runtime.timer_loop.run_due()
     assert count_of(runtime, "bad") == 1
 
@@ -186,7 +187,7 @@ class Days:
 
 
 @pytest.mark.parametrize(("zone", "day"), DAYS)
-def test_day_on_which_clocks_change_with_crashes(zone: str, day: datetime) -> None:
+def test_g24_day_on_which_clocks_change_with_crashes(zone: str, day: datetime) -> None:
     """Each schedule runs exactly when a slow computation says, once each."""
     days = Days(day - timedelta(minutes=1), seed=crc_of(zone, day))
     for expression in EXPRESSIONS:

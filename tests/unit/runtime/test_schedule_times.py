@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from itertools import islice
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -29,11 +30,11 @@ MINUTE = 60_000
 DAY = 1_440 * MINUTE
 
 
-def cron(expression: str, zone: str = "", **settings: int) -> ScheduleSettings:
+def cron(expression: str, zone: str = "", **settings: Any) -> ScheduleSettings:
     return ScheduleSettings("q", cron=expression, time_zone=zone, **settings)
 
 
-def every(seconds: int, **settings: int) -> ScheduleSettings:
+def every(seconds: int, **settings: Any) -> ScheduleSettings:
     return ScheduleSettings("q", every_ms=seconds * 1_000, **settings)
 
 
