@@ -17,8 +17,11 @@ from jobline_server.engine.lane import LaneKey, place_of
 from jobline_server.engine.lot import Lot
 from jobline_server.engine.producers import CallRecord
 from jobline_server.engine.queue import Queue
+from jobline_server.engine.schedule import Schedule
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import JobState
+
+KEPT_OF_SCHEDULES = [field for field in Schedule.__slots__ if field != "armed_ms"]
 
 
 class UniqueImage(NamedTuple):
@@ -66,6 +69,10 @@ def image_of(shard: Shard) -> dict[str, Any]:
         },
         "inboxes": dict(sorted(shard.messages.received.items())),
         "limiters": dict(sorted(shard.own_limiters.items())),
+        "schedules": {
+            name: {field: getattr(one, field) for field in KEPT_OF_SCHEDULES}
+            for name, one in sorted(shard.schedules.by_name.items())
+        },
         "unique": {
             "holders": {
                 key_hash: UniqueImage(job_id, until_of(shard, job_id))

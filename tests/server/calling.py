@@ -26,6 +26,7 @@ SERVICES = (
     "JobAdminService",
     "QueueService",
     "LimiterService",
+    "ScheduleService",
     "DeadLetterService",
     "AdminService",
 )

@@ -49,6 +49,7 @@ async def test_all_services_are_listed(filled: aio.Channel) -> None:
         "",
         "jobline.v1.AdminService",
         "jobline.v1.LimiterService",
+        "jobline.v1.ScheduleService",
         "jobline.v1.DeadLetterService",
         "jobline.v1.JobAdminService",
         "jobline.v1.JobService",

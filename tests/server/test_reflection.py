@@ -17,6 +17,7 @@ SERVICES = {
     "grpc.reflection.v1alpha.ServerReflection",
     "jobline.v1.AdminService",
     "jobline.v1.LimiterService",
+    "jobline.v1.ScheduleService",
     "jobline.v1.DeadLetterService",
     "jobline.v1.JobAdminService",
     "jobline.v1.JobService",

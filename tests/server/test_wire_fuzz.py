@@ -30,6 +30,7 @@ from tests.server.calling import CLIENTS_OWN, PACKAGE, BytesChannel, all_rpcs, e
 from tests.server.conftest import connect
 from tests.server.fuzzing import Maker
 from tests.server.test_bad_input import DEFINITE
+from tests.server.valid_schedules import VALID_SCHEDULES
 
 # Over all RPCs, on each transport.
 MESSAGES = 20_000
@@ -123,6 +124,7 @@ for _name in ("Upsert", "Get", "Empty", "Delete"):
     VALID[f"LimiterService/{_name}Limiter"] = {"limiter": "fuzz"}
 VALID["LimiterService/UpsertLimiter"]["concurrency"] = 5
 VALID["LimiterService/ListLimiters"] = {"pageSize": 5}
+VALID |= VALID_SCHEDULES
 for _name in ("Get", "Pause", "Resume", "Limit", "Drain"):
     VALID[f"QueueService/{_name}Queue"] = {"queue": "fuzz"}
 for _name in ("Pause", "Resume", "Limit"):

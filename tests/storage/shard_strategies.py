@@ -1,16 +1,25 @@
-"""Hypothesis strategies for the facts of queues and limiters, and of messages between shards."""
+"""Hypothesis strategies for the facts of queues, limiters and schedules, and of messages between
+shards.
+"""
 
 from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from jobline_server.engine import limiter_entries, message_entries, queue_entries
+from jobline_server.engine import (
+    limiter_entries,
+    message_entries,
+    queue_entries,
+    schedule_entries,
+)
+from jobline_server.engine.schedule import SkipReason
 from tests.storage.value_strategies import (
     Any_,
     ids,
     limiters,
     message_numbers,
     moments,
+    schedule_settings,
     settings,
     shard_messages,
     shards,
@@ -32,6 +41,31 @@ SHARD_FACTS: dict[type, Any_] = {
     queue_entries.QueueDeleted: st.builds(queue_entries.QueueDeleted, at_ms=moments, queue=text),
     limiter_entries.LimiterChanged: st.builds(limiter_entries.LimiterChanged, moments, limiters),
     limiter_entries.LimiterDeleted: st.builds(limiter_entries.LimiterDeleted, moments, text),
+    schedule_entries.ScheduleChanged: st.builds(
+        schedule_entries.ScheduleChanged, moments, text, ids, schedule_settings, moments, moments
+    ),
+    schedule_entries.ScheduleDeleted: st.builds(schedule_entries.ScheduleDeleted, moments, text),
+    schedule_entries.SchedulePaused: st.builds(
+        schedule_entries.SchedulePaused, moments, text, text, text
+    ),
+    schedule_entries.ScheduleResumed: st.builds(
+        schedule_entries.ScheduleResumed, moments, text, moments
+    ),
+    schedule_entries.ScheduleTicked: st.builds(
+        schedule_entries.ScheduleTicked,
+        moments,
+        text,
+        text,
+        fired_ms=st.lists(moments, max_size=3),
+        job_ids=st.lists(ids, max_size=3),
+        skipped_ms=st.lists(moments, max_size=3),
+        skip_reasons=st.lists(st.sampled_from(SkipReason), max_size=3),
+        skip_message=text,
+        missed=moments,
+        missed_ms=moments,
+        waiting_ms=moments,
+        next_ms=moments,
+    ),
     message_entries.MessagesSent: st.builds(
         message_entries.MessagesSent,
         at_ms=moments,

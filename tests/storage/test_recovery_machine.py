@@ -30,6 +30,7 @@ from tests.storage.dependency_rules import DependencyRules
 from tests.storage.group_rules import GroupRules
 from tests.storage.limiter_rules import LimiterRules
 from tests.storage.recovery_values import OPTIONS, queues, sessions
+from tests.storage.schedule_rules import ScheduleRules
 from tests.storage.unique_rules import UniqueKeyRules
 from tests.storage.update_rules import UpdateRules
 
@@ -43,7 +44,9 @@ def _payloads_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lots, "APART_BYTES_MIN", 20)
 
 
-class RecoveryMachine(UniqueKeyRules, UpdateRules, GroupRules, LimiterRules, DependencyRules):
+class RecoveryMachine(
+    UniqueKeyRules, UpdateRules, GroupRules, LimiterRules, DependencyRules, ScheduleRules
+):
     """One shard under everything that can be done to it."""
 
     # Time, and lines that break.

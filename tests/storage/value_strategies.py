@@ -31,6 +31,7 @@ from jobline_server.engine.phases import FinishedPhase
 from jobline_server.engine.rates import RateLimit
 from jobline_server.engine.records import JobRecord
 from jobline_server.engine.rules import DeliveryMode, DependencyPolicy, JobRules
+from jobline_server.engine.schedule import JobTemplate, Missed, Overlap, ScheduleSettings
 from jobline_server.engine.shard_messages import PushJobs
 from jobline_server.engine.ties import NO_CLAIM, NO_TIES, Claim, Ties
 from jobline_server.engine.unique_rule import NO_UNIQUE_RULE, UniqueMode, UniqueRule
@@ -153,6 +154,24 @@ limiters = st.builds(
     concurrency=optional(st.integers(1, 10**6)),
     limited=optional(st.builds(TimeLimit, st.integers(1, 10**13), text, text)),
     created_ms=moments,
+)
+schedule_settings = st.builds(
+    ScheduleSettings,
+    queue=text,
+    cron=text,
+    every_ms=moments,
+    time_zone=text,
+    start_ms=moments,
+    end_ms=moments,
+    limit=st.integers(0, 10**9),
+    immediately=st.booleans(),
+    jitter_ms=moments,
+    skip_if_no_worker=st.booleans(),
+    job=st.builds(
+        JobTemplate, job_options, st.builds(Ties, text, text), st.binary(max_size=8), moments
+    ),
+    overlap=st.sampled_from(Overlap),
+    missed=st.sampled_from(Missed),
 )
 settings = st.builds(
     values.QueueSettings,

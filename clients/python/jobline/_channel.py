@@ -32,6 +32,10 @@ _SAFE_CALLS = {
         *("UpdateQueue", "PauseQueue", "ResumeQueue"),
     ],
     "LimiterService": ["UpsertLimiter", "GetLimiter", "ListLimiters", "EmptyLimiter"],
+    "ScheduleService": [
+        *("GetSchedule", "ListSchedules", "PreviewSchedule"),
+        *("UpdateSchedule", "PauseSchedule", "ResumeSchedule"),
+    ],
     "DeadLetterService": ["ListDeadJobs", "GetDeadLetterStats"],
     "AdminService": ["GetStats", "ListWorkers"],
 }

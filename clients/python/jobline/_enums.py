@@ -232,6 +232,9 @@ class EventKind(IntEnum):
     DEAD_RETRIED = 49
     DEAD_EXPIRED = 50
     PARTIAL = 55
+    SCHEDULE_FIRED = 65
+    SCHEDULE_SKIPPED = 66
+    SCHEDULE_MISSED = 67
 
 
 def known(kind: type[E], number: int) -> E:

@@ -54,6 +54,17 @@ from jobline._push.push_middleware import Outgoing, PushMiddleware
 from jobline._queue_history import QueueMinute
 from jobline._queue_values import PriorityCount, Queue, QueueCounts, QueueSettings
 from jobline._rate_limit import RateLimit
+from jobline._schedule_values import (
+    Schedule,
+    ScheduledJob,
+    ScheduleMissed,
+    ScheduleOverlap,
+    ScheduleRun,
+    ScheduleSettings,
+    ScheduleSkip,
+    ScheduleSkipReason,
+    Triggered,
+)
 from jobline._server_values import (
     ConnectedWorker,
     Event,
@@ -112,6 +123,9 @@ from jobline.errors import (
     QueueNotCreated,
     QueueNotFound,
     ResourceExhausted,
+    ScheduleExists,
+    ScheduleNotFound,
+    SchedulesFull,
     ServerFull,
     TooLarge,
     TooManyCalls,
@@ -238,6 +252,17 @@ __all__ = [
     "Retention",
     "Retry",
     "RevokeReason",
+    "Schedule",
+    "ScheduleExists",
+    "ScheduleMissed",
+    "ScheduleNotFound",
+    "ScheduleOverlap",
+    "ScheduleRun",
+    "ScheduleSettings",
+    "ScheduleSkip",
+    "ScheduleSkipReason",
+    "ScheduledJob",
+    "SchedulesFull",
     "Seconds",
     "ServerFull",
     "ServerStats",
@@ -247,6 +272,7 @@ __all__ = [
     "Stopped",
     "TooLarge",
     "TooManyCalls",
+    "Triggered",
     "Unauthenticated",
     "Unavailable",
     "UniqueKeyHeld",

@@ -60,6 +60,9 @@ __all__ = [
     "QueueNotCreated",
     "QueueNotFound",
     "ResourceExhausted",
+    "ScheduleExists",
+    "ScheduleNotFound",
+    "SchedulesFull",
     "ServerFull",
     "TooLarge",
     "TooManyCalls",
@@ -84,12 +87,20 @@ class QueueNotFound(NotFound):
     """There is no such queue."""
 
 
+class ScheduleNotFound(NotFound):
+    """There is no such schedule."""
+
+
 class LimiterNotFound(NotFound):
     """There is no such limiter."""
 
 
 class AlreadyExists(_Refused):
     """There is such a thing already."""
+
+
+class ScheduleExists(AlreadyExists):
+    """There is a schedule of this name, or it has another queue, which cannot change."""
 
 
 class IdempotencyMismatch(AlreadyExists):
@@ -168,6 +179,10 @@ class GroupFull(ResourceExhausted):
 
 class GroupsFull(ResourceExhausted):
     """The server has reached its limit of groups."""
+
+
+class SchedulesFull(ResourceExhausted):
+    """There are as many schedules, or payload bytes of them, as there may be."""
 
 
 class LimitersFull(ResourceExhausted):

@@ -49,6 +49,7 @@ class Changes:
 
     queues: KindChanges[set[str]] = field(default_factory=lambda: KindChanges(set()))
     limiters: KindChanges[set[str]] = field(default_factory=lambda: KindChanges(set()))
+    schedules: KindChanges[set[str]] = field(default_factory=lambda: KindChanges(set()))
     lots: KindChanges[IdSet] = field(default_factory=lambda: KindChanges(IdSet()))
     lot_payloads: KindChanges[IdSet] = field(default_factory=lambda: KindChanges(IdSet()))
     jobs: KindChanges[IdSet] = field(default_factory=lambda: KindChanges(IdSet()))

@@ -26,6 +26,7 @@ from jobline_server.engine.queue_entries import (
 )
 from jobline_server.engine.records import JobRecord
 from jobline_server.engine.report_entries import JobLogged, JobReported, PhaseCompleted
+from jobline_server.engine.schedule_entries import ScheduleFact
 from jobline_server.engine.ties import Ties
 from jobline_server.engine.unique_entries import UniqueKeyFact
 from jobline_server.engine.update_entries import JobUpdated, KeyForgotten
@@ -286,5 +287,6 @@ Fact = (
     | QueueDeleted
     | GroupFact
     | LimiterFact
+    | ScheduleFact
     | MessageFact
 )

@@ -200,6 +200,14 @@ CONCURRENCY_MAX = 1_000_000
 SHARD_LIMITERS_MAX = 10_000
 # Limiters that one job passes.
 LIMITERS_PER_JOB_MAX = 4
+# Schedules of one shard; about 1.5 KB of memory each, and their payloads, which together have at
+# most these bytes.
+SHARD_SCHEDULES_MAX = 100_000
+SCHEDULE_PAYLOAD_BYTES_MAX = 256 << 10
+SCHEDULE_BYTES_MAX = 256 << 20
+# A run that could not start this long after its time is missed; and how many are made up for.
+MISSED_AFTER_MS = 60_000
+MISSED_RUNS_MAX = 100
 # Tokens that one job takes.
 COST_MAX = 1_000_000
 

@@ -30,6 +30,7 @@ from jobline_server.engine.lot import Lot, RunLease
 from jobline_server.engine.lots import LotIndex
 from jobline_server.engine.producers import ProducerTable
 from jobline_server.engine.queue import Queue
+from jobline_server.engine.schedules import Schedules
 from jobline_server.engine.shard_messages import MessageTable
 from jobline_server.engine.sticky import StickyJobs, give_all_away
 from jobline_server.engine.tables import IdTable
@@ -65,6 +66,7 @@ class ShardState:
         self.age = Age()
         self.group_records: IdTable[Group] = IdTable()
         self.own_limiters: dict[str, LimiterSettings] = {}
+        self.schedules = Schedules()
         # Bookkeeping.
         self.offset = 0
         """The offset of the fact that is being applied; 0 for a volatile one."""
@@ -275,6 +277,7 @@ class ShardState:
         join(self.limiters, self.own_limiters, active, now)
         self.group_rates.restart(now.mono_ms)
         self.closed_groups.restart(self.group_records.every(), self.queues, now)
+        self.schedules.restart()
         give_all_away(self.queues.values())
         self.sticky = StickyJobs()
         self.clocks.restart(now, chain(runs, singles))

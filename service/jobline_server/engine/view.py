@@ -22,6 +22,7 @@ from jobline_server.engine.lookups import Jobs, Lots
 from jobline_server.engine.lot import Lot, RunLease
 from jobline_server.engine.producers import Producer
 from jobline_server.engine.queue import Queue
+from jobline_server.engine.schedules import Schedules
 from jobline_server.engine.shard_messages import SentMessage
 from jobline_server.engine.sticky import StickyJobs
 from jobline_server.engine.unique import Throttle
@@ -184,6 +185,10 @@ class ShardView(Protocol):
     @property
     def own_limiters(self) -> Mapping[str, LimiterSettings]:
         """The limiters whose settings this shard keeps."""
+
+    @property
+    def schedules(self) -> Schedules:
+        """Schedules, and when they are due."""
 
     def emit(self, fact: Fact, *, volatile: bool = False) -> None:
         """Applies a fact and records it."""

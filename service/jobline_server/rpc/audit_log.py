@@ -16,7 +16,7 @@ LOG = logger("operations")
 
 Unary = Callable[[Any, Any], Awaitable[Any]]
 # The fields of request and response that a line has, and their names in it.
-_ASKED = ("queue", "group", "limiter", "id", "reason")
+_ASKED = ("queue", "group", "limiter", "schedule", "id", "reason")
 # Methods that change something and take no reason.
 _WITHOUT_REASON = frozenset({"UpsertLimiter", "DeleteLimiter"})
 _DONE = {"count": "count", "requested": "active_told_to_stop", "operation_id": "operation_id"}

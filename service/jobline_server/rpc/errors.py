@@ -56,6 +56,9 @@ CODES: dict[RefusalKind, grpc.StatusCode] = {
     RefusalKind.LIMITER_NOT_FOUND: grpc.StatusCode.NOT_FOUND,
     RefusalKind.LIMITERS_FULL: grpc.StatusCode.RESOURCE_EXHAUSTED,
     RefusalKind.CLIENT_RATE: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    RefusalKind.SCHEDULE_NOT_FOUND: grpc.StatusCode.NOT_FOUND,
+    RefusalKind.SCHEDULE_EXISTS: grpc.StatusCode.ALREADY_EXISTS,
+    RefusalKind.SCHEDULES_FULL: grpc.StatusCode.RESOURCE_EXHAUSTED,
 }
 
 # Refusals because a quota is used up: their details name the quota.
@@ -67,6 +70,7 @@ QUOTAS = frozenset(
         RefusalKind.SERVER_FULL,
         RefusalKind.KEYS_FULL,
         RefusalKind.LIMITERS_FULL,
+        RefusalKind.SCHEDULES_FULL,
         RefusalKind.REQUEST_IDS_FULL,
         RefusalKind.PRODUCERS_FULL,
         RefusalKind.DEPENDENCIES_FULL,

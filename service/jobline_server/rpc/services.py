@@ -15,6 +15,7 @@ from jobline.v1 import (
     job_service_pb2,
     limiter_service_pb2,
     queue_service_pb2,
+    schedule_service_pb2,
 )
 from jobline_server.engine.values import AckLevel
 from jobline_server.rpc.admin_service import AdminService
@@ -29,6 +30,7 @@ from jobline_server.rpc.job_service import JobService
 from jobline_server.rpc.limiter_service import LimiterService
 from jobline_server.rpc.queue_service import QueueService
 from jobline_server.rpc.reflection import V1, V1ALPHA, ReflectionService
+from jobline_server.rpc.schedule_service import ScheduleService
 from jobline_server.runtime.runtime import Runtime
 
 
@@ -63,6 +65,7 @@ def make_services(
         (_service(job_admin_service_pb2), jobs),
         (_service(queue_service_pb2), QueueService(runtime)),
         (_service(limiter_service_pb2), LimiterService(runtime)),
+        (_service(schedule_service_pb2), ScheduleService(runtime, reader)),
         (_service(dead_letter_service_pb2), DeadLetterService(runtime)),
         (
             _service(admin_service_pb2),

@@ -188,10 +188,12 @@ class Core:
         if shard.dependencies.has_any:
             self._hasten_dependents(slot)
         limiter_ms = shard.limiters.first_ms() if shard.limiters else None
+        schedule_ms = shard.schedules.first_ms() if shard.schedules.by_name else None
         if (
             (due_ms is not None and due_ms < self.next_tick.wall_ms)
             or (opens_ms is not None and opens_ms < self.next_tick.mono_ms)
             or (limiter_ms is not None and limiter_ms < self.next_tick.mono_ms)
+            or (schedule_ms is not None and schedule_ms < self.next_tick.wall_ms)
             or (shard.closed_groups.has_any and shard.closed_groups.is_due_before(self.next_tick))
         ):
             self.timers.set()

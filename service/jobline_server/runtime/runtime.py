@@ -22,6 +22,7 @@ from jobline_server.runtime.calls.pulls import PullCalls
 from jobline_server.runtime.calls.push_batcher import PushBatcher
 from jobline_server.runtime.calls.queues import Queues
 from jobline_server.runtime.calls.returns import Returns
+from jobline_server.runtime.calls.schedules import ScheduleCalls
 from jobline_server.runtime.calls.settle_calls import SettleCalls
 from jobline_server.runtime.calls.settles import Settles
 from jobline_server.runtime.calls.settling import Settling
@@ -140,6 +141,7 @@ class Runtime:
         self.queues = Queues(core, self.ended, self.bulk, new_name)
         self.groups = Groups(core)
         self.limiters = LimiterCalls(core)
+        self.schedules = ScheduleCalls(core)
         self.statistics = Statistics(core, self.streams, self.ended)
 
     def _listen(self) -> None:

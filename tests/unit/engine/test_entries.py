@@ -15,6 +15,7 @@ from jobline_server.engine import (
     message_entries,
     queue_entries,
     report_entries,
+    schedule_entries,
     unique_entries,
     update_entries,
 )
@@ -27,6 +28,7 @@ MODULES = (
     message_entries,
     queue_entries,
     report_entries,
+    schedule_entries,
     unique_entries,
     update_entries,
 )

@@ -41,12 +41,19 @@ from tests.unit.engine.histories import (
 )
 from tests.unit.engine.limiter_rules import LimiterRules
 from tests.unit.engine.operator_rules import OperatorRules
+from tests.unit.engine.schedule_rules import ScheduleRules
 from tests.unit.engine.side_by_side import reached
 from tests.unit.engine.sticky_rules import StickyRules
 
 
 class EngineBesideModel(
-    ConsumerRules, OperatorRules, GroupRateRules, LimiterRules, StickyRules, DependencyRules
+    ConsumerRules,
+    OperatorRules,
+    GroupRateRules,
+    LimiterRules,
+    StickyRules,
+    DependencyRules,
+    ScheduleRules,
 ):
     """Each rule does the same to both and compares the answers."""
 
@@ -241,6 +248,12 @@ RARE = {
     "restart with leases",
     "run partly settled",
     "several tenants",
+    "schedule that has run",
+    "schedule that replaced a job that ran",
+    "run that waits",
+    "run that was missed",
+    "run skipped: OVERLAP",
+    "run skipped: REFUSED",
     "run with ends of its own",
 }
 

@@ -17,6 +17,7 @@ from jobline._asynchronous.leases import Leases
 from jobline._asynchronous.limiters import LimiterApi
 from jobline._asynchronous.producer import Producer
 from jobline._asynchronous.queues import QueueApi
+from jobline._asynchronous.schedules import ScheduleApi
 from jobline._channel import credentials_of, target_of
 from jobline._forks import NeverPickled
 from jobline._push.batching import limits_given
@@ -63,6 +64,7 @@ class AsyncClient(Producer, Leases, NeverPickled):
         self.jobs = JobApi(connection)
         self.queues = QueueApi(connection)
         self.limiters = LimiterApi(connection)
+        self.schedules = ScheduleApi(connection)
         self.dead = DeadLetterApi(connection)
         self.admin = AdminApi(connection)
 

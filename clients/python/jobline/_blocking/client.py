@@ -17,6 +17,7 @@ from jobline._blocking.leases import Leases
 from jobline._blocking.limiters import LimiterApi
 from jobline._blocking.producer import Producer
 from jobline._blocking.queues import QueueApi
+from jobline._blocking.schedules import ScheduleApi
 from jobline._channel import credentials_of, target_of
 from jobline._forks import NeverPickled
 from jobline._push.batching import limits_given
@@ -62,6 +63,7 @@ class Client(Producer, Leases, NeverPickled):
         self.jobs = JobApi(connection)
         self.queues = QueueApi(connection)
         self.limiters = LimiterApi(connection)
+        self.schedules = ScheduleApi(connection)
         self.dead = DeadLetterApi(connection)
         self.admin = AdminApi(connection)
 

@@ -28,6 +28,8 @@ from jobline.errors import (
     NotFound,
     OutcomeUnknown,
     QueueNotFound,
+    ScheduleExists,
+    ScheduleNotFound,
     Unavailable,
     WaitTimeout,
 )
@@ -182,6 +184,8 @@ _ADVICE: dict[type[JoblineError], str] = {
     QueueNotFound: "A queue comes into being at its first push; `jobline queue ls` lists them.",
     JobNotFound: "It never was, or its retention has passed; `jobline job ls` lists those kept.",
     LimiterNotFound: "`jobline limiter set` creates one; `jobline limiter ls` lists them.",
+    ScheduleNotFound: "`jobline schedule create` makes one; `jobline schedule ls` lists them.",
+    ScheduleExists: "Add --upsert to change it.",
     OutcomeUnknown: "It may have happened. Look before you repeat it, or repeat it with its --key.",
 }
 

@@ -108,6 +108,12 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """RESOURCE_EXHAUSTED: jobs wait for as many others as the server keeps track of, or too many for one."""
     ERROR_REASON_JOB_AWAITED: _ErrorReason.ValueType  # 54
     """FAILED_PRECONDITION: the push would replace a job, because of its unique key, that others depend on."""
+    ERROR_REASON_SCHEDULE_NOT_FOUND: _ErrorReason.ValueType  # 80
+    """NOT_FOUND: there is no schedule of this name."""
+    ERROR_REASON_SCHEDULE_EXISTS: _ErrorReason.ValueType  # 81
+    """ALREADY_EXISTS: a schedule of this name exists, or one with another queue."""
+    ERROR_REASON_SCHEDULES_FULL: _ErrorReason.ValueType  # 82
+    """RESOURCE_EXHAUSTED: there are as many schedules, or payload bytes of them, as there may be."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a call was refused. The name of the value, without its prefix, is the `reason` of the
@@ -200,4 +206,10 @@ ERROR_REASON_DEPENDENCIES_FULL: ErrorReason.ValueType  # 53
 """RESOURCE_EXHAUSTED: jobs wait for as many others as the server keeps track of, or too many for one."""
 ERROR_REASON_JOB_AWAITED: ErrorReason.ValueType  # 54
 """FAILED_PRECONDITION: the push would replace a job, because of its unique key, that others depend on."""
+ERROR_REASON_SCHEDULE_NOT_FOUND: ErrorReason.ValueType  # 80
+"""NOT_FOUND: there is no schedule of this name."""
+ERROR_REASON_SCHEDULE_EXISTS: ErrorReason.ValueType  # 81
+"""ALREADY_EXISTS: a schedule of this name exists, or one with another queue."""
+ERROR_REASON_SCHEDULES_FULL: ErrorReason.ValueType  # 82
+"""RESOURCE_EXHAUSTED: there are as many schedules, or payload bytes of them, as there may be."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

@@ -101,6 +101,14 @@ class _EventKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_EventKind.V
     """A worker sent a piece of a job's result. Only for a watch of one job that names this kind: pieces are in
     memory alone. Those that are kept come first; a watch that resumes gets them again.
     """
+    EVENT_KIND_SCHEDULE_FIRED: _EventKind.ValueType  # 65
+    """A schedule pushed this job. `name` is that of the schedule, here and in the next two;
+    `run_at` is the time of the run.
+    """
+    EVENT_KIND_SCHEDULE_SKIPPED: _EventKind.ValueType  # 66
+    """A run of a schedule pushed nothing; `message` says why."""
+    EVENT_KIND_SCHEDULE_MISSED: _EventKind.ValueType  # 67
+    """Runs of a schedule were missed and left out; `message` says how many, `run_at` is the time of the last one."""
 
 class EventKind(_EventKind, metaclass=_EventKindEnumTypeWrapper):
     """What happened."""
@@ -179,6 +187,14 @@ EVENT_KIND_PARTIAL: EventKind.ValueType  # 55
 """A worker sent a piece of a job's result. Only for a watch of one job that names this kind: pieces are in
 memory alone. Those that are kept come first; a watch that resumes gets them again.
 """
+EVENT_KIND_SCHEDULE_FIRED: EventKind.ValueType  # 65
+"""A schedule pushed this job. `name` is that of the schedule, here and in the next two;
+`run_at` is the time of the run.
+"""
+EVENT_KIND_SCHEDULE_SKIPPED: EventKind.ValueType  # 66
+"""A run of a schedule pushed nothing; `message` says why."""
+EVENT_KIND_SCHEDULE_MISSED: EventKind.ValueType  # 67
+"""Runs of a schedule were missed and left out; `message` says how many, `run_at` is the time of the last one."""
 Global___EventKind: _TypeAlias = EventKind  # noqa: Y015
 
 @_typing.final
@@ -218,7 +234,7 @@ class Event(_message.Message):
     job_id: _builtins.int
     """Output only. The job; 0 for events of a queue."""
     name: _builtins.str
-    """Output only. The job's name; for events of a group, the group's."""
+    """Output only. The job's name; for events of a group or schedule, its own."""
     state: _job_pb2.JobState.ValueType
     """Output only. State after it; unset if the job is gone."""
     delivery: _builtins.int

@@ -1393,3 +1393,197 @@ class StoredGroup(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___StoredGroup: _TypeAlias = StoredGroup  # noqa: Y015
+
+@_typing.final
+class StoredScheduleSettings(_message.Message):
+    """The settings of a schedule."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    QUEUE_FIELD_NUMBER: _builtins.int
+    CRON_FIELD_NUMBER: _builtins.int
+    EVERY_MS_FIELD_NUMBER: _builtins.int
+    TIME_ZONE_FIELD_NUMBER: _builtins.int
+    START_MS_FIELD_NUMBER: _builtins.int
+    END_MS_FIELD_NUMBER: _builtins.int
+    LIMIT_FIELD_NUMBER: _builtins.int
+    IMMEDIATELY_FIELD_NUMBER: _builtins.int
+    JITTER_MS_FIELD_NUMBER: _builtins.int
+    SKIP_IF_NO_WORKER_FIELD_NUMBER: _builtins.int
+    OPTIONS_FIELD_NUMBER: _builtins.int
+    GROUP_FIELD_NUMBER: _builtins.int
+    UNIQUE_KEY_FIELD_NUMBER: _builtins.int
+    PAYLOAD_FIELD_NUMBER: _builtins.int
+    DELAY_MS_FIELD_NUMBER: _builtins.int
+    OVERLAP_FIELD_NUMBER: _builtins.int
+    MISSED_FIELD_NUMBER: _builtins.int
+    queue: _builtins.str
+    """Output only. Its queue."""
+    cron: _builtins.str
+    """Output only. Its cron expression; "" if it has `every_ms`."""
+    every_ms: _builtins.int
+    """Output only. Milliseconds between runs; 0 if it has `cron`."""
+    time_zone: _builtins.str
+    """Output only. The time zone of `cron`; "" is UTC."""
+    start_ms: _builtins.int
+    """Output only. No run before, in milliseconds since 1970; 0: unset."""
+    end_ms: _builtins.int
+    """Output only. No run after; 0: unset."""
+    limit: _builtins.int
+    """Output only. How many jobs it pushes in all; 0: no limit."""
+    immediately: _builtins.bool
+    """Output only. Whether it runs at its creation."""
+    jitter_ms: _builtins.int
+    """Output only. How much later runs may start, in milliseconds."""
+    skip_if_no_worker: _builtins.bool
+    """Output only. Whether to skip runs without a worker."""
+    options: _builtins.bytes
+    """Output only. Options of its jobs, as bytes of `JobOptions` without group and unique key."""
+    group: _builtins.str
+    """Output only. Group of its jobs."""
+    unique_key: _builtins.str
+    """Output only. Unique key of its jobs."""
+    payload: _builtins.bytes
+    """Output only. Payload of its jobs."""
+    delay_ms: _builtins.int
+    """Output only. How long after a run its job becomes READY, in milliseconds."""
+    overlap: _builtins.int
+    """Output only. A `ScheduleOverlap`."""
+    missed: _builtins.int
+    """Output only. A `ScheduleMissed`."""
+    def __init__(
+        self,
+        *,
+        queue: _builtins.str = ...,
+        cron: _builtins.str = ...,
+        every_ms: _builtins.int = ...,
+        time_zone: _builtins.str = ...,
+        start_ms: _builtins.int = ...,
+        end_ms: _builtins.int = ...,
+        limit: _builtins.int = ...,
+        immediately: _builtins.bool = ...,
+        jitter_ms: _builtins.int = ...,
+        skip_if_no_worker: _builtins.bool = ...,
+        options: _builtins.bytes = ...,
+        group: _builtins.str = ...,
+        unique_key: _builtins.str = ...,
+        payload: _builtins.bytes = ...,
+        delay_ms: _builtins.int = ...,
+        overlap: _builtins.int = ...,
+        missed: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cron", b"cron", "delay_ms", b"delay_ms", "end_ms", b"end_ms", "every_ms", b"every_ms", "group", b"group", "immediately", b"immediately", "jitter_ms", b"jitter_ms", "limit", b"limit", "missed", b"missed", "options", b"options", "overlap", b"overlap", "payload", b"payload", "queue", b"queue", "skip_if_no_worker", b"skip_if_no_worker", "start_ms", b"start_ms", "time_zone", b"time_zone", "unique_key", b"unique_key"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StoredScheduleSettings: _TypeAlias = StoredScheduleSettings  # noqa: Y015
+
+@_typing.final
+class StoredSchedule(_message.Message):
+    """A schedule."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    NUMBER_FIELD_NUMBER: _builtins.int
+    SETTINGS_FIELD_NUMBER: _builtins.int
+    ANCHOR_MS_FIELD_NUMBER: _builtins.int
+    NEXT_MS_FIELD_NUMBER: _builtins.int
+    WAITING_MS_FIELD_NUMBER: _builtins.int
+    COUNT_FIELD_NUMBER: _builtins.int
+    SKIPPED_FIELD_NUMBER: _builtins.int
+    MISSED_FIELD_NUMBER: _builtins.int
+    LAST_MS_FIELD_NUMBER: _builtins.int
+    LAST_FIRED_MS_FIELD_NUMBER: _builtins.int
+    LAST_JOB_ID_FIELD_NUMBER: _builtins.int
+    LAST_STATE_FIELD_NUMBER: _builtins.int
+    LAST_ENDED_MS_FIELD_NUMBER: _builtins.int
+    SKIP_MS_FIELD_NUMBER: _builtins.int
+    SKIP_REASON_FIELD_NUMBER: _builtins.int
+    SKIP_MESSAGE_FIELD_NUMBER: _builtins.int
+    PAUSED_FIELD_NUMBER: _builtins.int
+    PAUSED_BY_FIELD_NUMBER: _builtins.int
+    PAUSE_REASON_FIELD_NUMBER: _builtins.int
+    CREATED_MS_FIELD_NUMBER: _builtins.int
+    CHANGED_MS_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Output only. Its name."""
+    number: _builtins.int
+    """Output only. Its number within the store."""
+    anchor_ms: _builtins.int
+    """Output only. Where the multiples of `every_ms` begin, in milliseconds since 1970."""
+    next_ms: _builtins.int
+    """Output only. Time of its next run; 0: none."""
+    waiting_ms: _builtins.int
+    """Output only. Time of the run that waits for the last job to end; 0: none."""
+    count: _builtins.int
+    """Output only. Jobs that it has pushed."""
+    skipped: _builtins.int
+    """Output only. Runs that pushed nothing."""
+    missed: _builtins.int
+    """Output only. Runs that were missed and left out."""
+    last_ms: _builtins.int
+    """Output only. Time of its last run that pushed a job."""
+    last_fired_ms: _builtins.int
+    """Output only. When that was pushed."""
+    last_job_id: _builtins.int
+    """Output only. Its job."""
+    last_state: _builtins.int
+    """Output only. How that job ended, a `JobState`; 0: it has not ended, or was deleted."""
+    last_ended_ms: _builtins.int
+    """Output only. When that job ended; 0: it has not."""
+    skip_ms: _builtins.int
+    """Output only. Time of its last run that was skipped."""
+    skip_reason: _builtins.int
+    """Output only. Why it was."""
+    skip_message: _builtins.str
+    """Output only. More about it."""
+    paused: _builtins.bool
+    """Output only. Whether it is paused."""
+    paused_by: _builtins.str
+    """Output only. By whom."""
+    pause_reason: _builtins.str
+    """Output only. Why."""
+    created_ms: _builtins.int
+    """Output only. When it was created."""
+    changed_ms: _builtins.int
+    """Output only. When its settings changed last."""
+    @_builtins.property
+    def settings(self) -> Global___StoredScheduleSettings:
+        """Output only. Its settings."""
+
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        number: _builtins.int = ...,
+        settings: Global___StoredScheduleSettings | None = ...,
+        anchor_ms: _builtins.int = ...,
+        next_ms: _builtins.int = ...,
+        waiting_ms: _builtins.int = ...,
+        count: _builtins.int = ...,
+        skipped: _builtins.int = ...,
+        missed: _builtins.int = ...,
+        last_ms: _builtins.int = ...,
+        last_fired_ms: _builtins.int = ...,
+        last_job_id: _builtins.int = ...,
+        last_state: _builtins.int = ...,
+        last_ended_ms: _builtins.int = ...,
+        skip_ms: _builtins.int = ...,
+        skip_reason: _builtins.int = ...,
+        skip_message: _builtins.str = ...,
+        paused: _builtins.bool = ...,
+        paused_by: _builtins.str = ...,
+        pause_reason: _builtins.str = ...,
+        created_ms: _builtins.int = ...,
+        changed_ms: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["settings", b"settings"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["anchor_ms", b"anchor_ms", "changed_ms", b"changed_ms", "count", b"count", "created_ms", b"created_ms", "last_ended_ms", b"last_ended_ms", "last_fired_ms", b"last_fired_ms", "last_job_id", b"last_job_id", "last_ms", b"last_ms", "last_state", b"last_state", "missed", b"missed", "name", b"name", "next_ms", b"next_ms", "number", b"number", "pause_reason", b"pause_reason", "paused", b"paused", "paused_by", b"paused_by", "settings", b"settings", "skip_message", b"skip_message", "skip_ms", b"skip_ms", "skip_reason", b"skip_reason", "skipped", b"skipped", "waiting_ms", b"waiting_ms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StoredSchedule: _TypeAlias = StoredSchedule  # noqa: Y015

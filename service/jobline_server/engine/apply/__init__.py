@@ -28,6 +28,7 @@ from jobline_server.engine.apply import (
     pushes,
     queues,
     reports,
+    schedules,
     unique,
     updates,
 )
@@ -49,6 +50,7 @@ APPLY: ApplyTable = {
     **group_changes.APPLY,
     **group_limits.APPLY,
     **limiters.APPLY,
+    **schedules.APPLY,
     **messages.APPLY,
     **unique.APPLY,
 }
@@ -61,3 +63,5 @@ def apply(shard: ShardState, fact: entries.Fact, offset: int) -> None:
         unique.hand_over_keys(shard, fact.at_ms, offset)
     if shard.dependencies.has_any:
         dependencies.note_ends(shard, fact, volatile=not offset)
+    if shard.schedules.by_job:
+        schedules.note_ends(shard, fact)

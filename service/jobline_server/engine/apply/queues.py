@@ -10,6 +10,7 @@ from jobline_server.engine.apply.bookkeeping import drop_job, remove_lot, run_ke
 from jobline_server.engine.apply.fair_switch import heed_fair
 from jobline_server.engine.apply.group_rates import change_default_rate
 from jobline_server.engine.apply.limiters import free_permits, free_run
+from jobline_server.engine.apply.schedules import drop_schedules
 from jobline_server.engine.apply.table import ApplyTable
 from jobline_server.engine.blocks import BLOCK_IDS
 from jobline_server.engine.endings import QueueGone
@@ -78,6 +79,7 @@ def apply_queue_deleted(shard: ShardState, fact: QueueDeleted, _offset: int) -> 
     if queue.groups:
         groups.forget_all(shard, queue)
     shard.limiters.leave(queue)
+    drop_schedules(shard, fact.queue)
     deleted: list[tuple[int, int]] = []
     shard.load.active_jobs -= queue.counts[JobState.ACTIVE]
     if queue.live():

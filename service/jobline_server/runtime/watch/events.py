@@ -26,6 +26,7 @@ from jobline_server.runtime.watch.event_blocked import BLOCKED, pushed_some_bloc
 from jobline_server.runtime.watch.event_duplicates import duplicates
 from jobline_server.runtime.watch.event_endings import ended_runs
 from jobline_server.runtime.watch.event_origin import EventOrigin, by_moment, cut, singles
+from jobline_server.runtime.watch.event_schedules import SCHEDULES
 from jobline_server.runtime.watch.event_updated import updated
 from jobline_server.wire.event_runs import Columns, EventRun
 
@@ -292,6 +293,7 @@ EVENTS: dict[type, Callable[[EventOrigin, Any], Iterator[EventRun]] | None] = {
     group_entries.GroupLimited: _of_group,
     limiter_entries.LimiterChanged: None,  # no job and no queue is concerned
     limiter_entries.LimiterDeleted: None,
+    **SCHEDULES,
     message_entries.MessagesSent: None,  # what a message causes has events of its own
     message_entries.MessagesReceived: None,
     message_entries.MessagesAcknowledged: None,

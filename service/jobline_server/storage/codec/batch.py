@@ -20,6 +20,7 @@ from jobline_server.storage.codec import (
     pushes,
     queues,
     reports,
+    schedules,
     unique,
     updates,
 )
@@ -40,6 +41,7 @@ FACTS: FactTable = {
     **queues.FACTS,
     **groups.FACTS,
     **limiters.FACTS,
+    **schedules.FACTS,
     **messages.FACTS,
     **unique.FACTS,
 }

@@ -20,6 +20,7 @@ from jobline_server.storage.kinds.lots import LOTS
 from jobline_server.storage.kinds.messages import INBOXES, MESSAGES
 from jobline_server.storage.kinds.producers import PRODUCERS
 from jobline_server.storage.kinds.queues import QUEUES
+from jobline_server.storage.kinds.schedules import SCHEDULES
 from jobline_server.storage.kinds.table import DurableKind
 from jobline_server.storage.kinds.throttles import THROTTLES
 
@@ -38,6 +39,7 @@ KINDS: tuple[DurableKind, ...] = (
     AWAITED,
     GROUPS,
     LIMITERS,
+    SCHEDULES,
 )
 
 __all__ = ["KINDS"]
