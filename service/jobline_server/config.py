@@ -143,6 +143,12 @@ class Settings(BaseSettings):
         le=3_600,
         description="How long a broken stream's jobs wait for its worker, in seconds, 0 … 3,600.",
     )
+    batch_retention_seconds: float = Field(
+        default=86_400,
+        ge=0,
+        le=34_560_000,
+        description="How long complete batches are kept, in seconds, 0 … 34,560,000 (400 days).",
+    )
     stream_max_age_seconds: float = Field(
         default=1_800,
         ge=1,

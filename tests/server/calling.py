@@ -26,6 +26,7 @@ SERVICES = (
     "JobAdminService",
     "QueueService",
     "LimiterService",
+    "BatchService",
     "DeadLetterService",
     "AdminService",
 )

@@ -10,6 +10,7 @@ from typing import Any
 
 from jobline_server.engine import limits
 from jobline_server.engine.age import Age
+from jobline_server.engine.batches import BatchTable
 from jobline_server.engine.changes import Bundle, Changes
 from jobline_server.engine.clocks import LeaseClocks
 from jobline_server.engine.closed_groups import ClosedGroups
@@ -62,6 +63,7 @@ class ShardState:
         self.messages = MessageTable()
         self.unique = UniqueKeys(self.changes.throttles)
         self.dependencies = Dependencies(self.changes.awaited)
+        self.batches = BatchTable(number, self.changes.batches)
         self.age = Age()
         self.group_records: IdTable[Group] = IdTable()
         self.own_limiters: dict[str, LimiterSettings] = {}
@@ -73,6 +75,7 @@ class ShardState:
         self.bundles: IdTable[Bundle] = IdTable()
         self.volatile_producers = ProducerTable(None)
         self.load = load
+        load.batches[number] = self.batches
         # Of what workers reported on its jobs, such as logs.
         self.report_bytes = 0
         self.group_rates = GroupRates(self.queues, load)
@@ -163,6 +166,7 @@ class ShardState:
         load.requests -= len(self.requests.records)
         load.throttles -= len(self.unique.throttled.records)
         load.dependencies -= self.dependencies.edges
+        load.batches.pop(self.number, None)
         for table in (self.producers, self.volatile_producers):
             load.calls -= sum(1 + len(record.calls) for record in table.records.values())
         for sent in self.messages.waiting.values():
@@ -271,6 +275,7 @@ class ShardState:
         runs = [lease for lot in self.lots.lots.every() for lease in lot.leases]
         singles = [job for job in self.jobs.every() if job.holder is not None]
         self.limiters = self.load.limiters
+        self.batches.take_joining()
         active = active_of(self.jobs.every(), self.lots.lots.every())
         join(self.limiters, self.own_limiters, active, now)
         self.group_rates.restart(now.mono_ms)

@@ -55,6 +55,9 @@ CODES: dict[RefusalKind, grpc.StatusCode] = {
     RefusalKind.PAYLOAD_MISFIT: grpc.StatusCode.INVALID_ARGUMENT,
     RefusalKind.LIMITER_NOT_FOUND: grpc.StatusCode.NOT_FOUND,
     RefusalKind.LIMITERS_FULL: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    RefusalKind.BATCH_NOT_FOUND: grpc.StatusCode.NOT_FOUND,
+    RefusalKind.BATCH_COMPLETE: grpc.StatusCode.FAILED_PRECONDITION,
+    RefusalKind.BATCHES_FULL: grpc.StatusCode.RESOURCE_EXHAUSTED,
     RefusalKind.CLIENT_RATE: grpc.StatusCode.RESOURCE_EXHAUSTED,
 }
 

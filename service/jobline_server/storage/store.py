@@ -44,6 +44,7 @@ class ItemKind(IntEnum):
     AWAITED = 25
     GROUP = 30
     LIMITER = 35
+    BATCH = 55
 
 
 @dataclass(frozen=True, slots=True)
