@@ -32,6 +32,7 @@ _SAFE_CALLS = {
         *("UpdateQueue", "PauseQueue", "ResumeQueue"),
     ],
     "LimiterService": ["UpsertLimiter", "GetLimiter", "ListLimiters", "EmptyLimiter"],
+    "BatchService": ["CreateBatch", "CloseBatch", "GetBatch", "ListBatches", "CancelBatch"],
     "DeadLetterService": ["ListDeadJobs", "GetDeadLetterStats"],
     "AdminService": ["GetStats", "ListWorkers"],
 }

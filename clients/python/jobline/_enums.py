@@ -232,6 +232,8 @@ class EventKind(IntEnum):
     DEAD_RETRIED = 49
     DEAD_EXPIRED = 50
     PARTIAL = 55
+    BATCH_COMPLETED = 60
+    BATCH_FAILED = 61
 
 
 def known(kind: type[E], number: int) -> E:

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from jobline.cli import (
+    batches,
     dead,
     doctor,
     exit_codes,
@@ -51,6 +52,7 @@ def build() -> typer.Typer:
         queues,
         groups,
         limiters,
+        batches,
         handlers,
         server,
         top,
