@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from jobline_server.engine import limits
-from jobline_server.engine.batches import BatchTable
+from jobline_server.engine.batch_table import BatchTable
 from jobline_server.engine.limiters import Limiters
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from jobline_server.engine import limits
 from jobline_server.engine.age import Age
-from jobline_server.engine.batches import BatchTable
+from jobline_server.engine.batch_table import BatchTable
 from jobline_server.engine.changes import Bundle, Changes
 from jobline_server.engine.clocks import LeaseClocks
 from jobline_server.engine.closed_groups import ClosedGroups

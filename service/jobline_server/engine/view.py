@@ -6,7 +6,7 @@ from collections.abc import Container, Iterable, Mapping
 from typing import Protocol
 
 from jobline_server.engine.age import Age
-from jobline_server.engine.batches import BatchTable
+from jobline_server.engine.batch_table import BatchTable
 from jobline_server.engine.clocks import LeaseClocks
 from jobline_server.engine.closed_groups import ClosedGroups
 from jobline_server.engine.delayed import Delayed

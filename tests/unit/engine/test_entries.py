@@ -8,6 +8,7 @@ import typing
 import pytest
 
 from jobline_server.engine import (
+    batch_entries,
     blocked_entries,
     entries,
     group_entries,
@@ -20,6 +21,7 @@ from jobline_server.engine import (
 )
 
 MODULES = (
+    batch_entries,
     blocked_entries,
     entries,
     group_entries,

@@ -97,8 +97,7 @@ def push(  # noqa: PLR0913  # one argument an option of the command
 ) -> None:
     """Push jobs to a queue.
 
-    The payload comes from the argument, --file or stdin; --lines makes one job of each line.
-    """
+    The payload comes from the argument, --file or stdin; --lines makes one job of each line."""
     _carry_out(cli, queue, locals())
 
 

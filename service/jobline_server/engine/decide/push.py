@@ -63,20 +63,19 @@ class _Terms(NamedTuple):
 def decide_push(
     shard: ShardView, now: Now, command: Push, outcomes: Outcomes = NO_OUTCOMES
 ) -> Pushed:
-    """Stores jobs; the new ones get consecutive ids, in the order of the push. `outcomes` are known
-    states of jobs that they depend on.
+    """Stores jobs; the new ones get consecutive ids, in order. `outcomes` are known states of jobs
+    that they depend on.
 
     Raises `OutcomesNeeded`, or `Refused` with QUEUE_FULL, GROUP_FULL, GROUPS_FULL, SERVER_FULL,
     KEYS_FULL, REQUEST_IDS_FULL, PRODUCERS_FULL, DEPENDENCIES_FULL, CALL_OVER, LIMITER_NOT_FOUND,
     BATCH_NOT_FOUND, BATCH_COMPLETE, JOB_NOT_FOUND, INVALID_FIELD, IDEMPOTENCY_MISMATCH,
     UNIQUE_KEY_HELD or JOB_AWAITED.
     """
-    queue = shard.queues.get(command.queue)
+    queue, claims = shard.queues.get(command.queue), None
     if queue is not None and queue.settings.ttl_ms:
         command = with_ttl(command, queue.settings.ttl_ms)
     refuse_priorities(queue, command)
     level = _level(queue, command)
-    claims = None
     if command.rows.ties and has_unique_keys(command.rows):
         claims = Claims(shard, now, command)
     request_hash = b""

@@ -94,7 +94,6 @@ def fill_forget_jobs(message: store_pb2.ShardMessage, value: ForgetJobs) -> None
 
 
 MESSAGES: dict[type, MessageRow] = {
-    BatchCounts: MessageRow("batch_counts", fill_batch_counts, batch_counts),
     PushJobs: MessageRow("push_jobs", fill_push_jobs, push_jobs),
     AwaitJobs: MessageRow(
         "await_jobs", fill_await_jobs, lambda one: AwaitJobs(tuple(one.ids), one.by_shard)
@@ -106,6 +105,7 @@ MESSAGES: dict[type, MessageRow] = {
     ForgetJobs: MessageRow(
         "forget_jobs", fill_forget_jobs, lambda one: ForgetJobs(tuple(one.ids), one.by_shard)
     ),
+    BatchCounts: MessageRow("batch_counts", fill_batch_counts, batch_counts),
 }
 _ROWS = {row.name: row for row in MESSAGES.values()}
 
