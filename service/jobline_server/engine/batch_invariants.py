@@ -8,7 +8,7 @@ from jobline_server.engine.shard import Shard
 
 
 def members_add_up(shard: Shard) -> str:
-    """G19: the live members of every batch are counted."""
+    """G20: the live members of every batch are counted."""
     found: Counter[int] = Counter()
     for job in shard.jobs.values():
         found[job.options.rules.batch_id] += 1
@@ -21,7 +21,7 @@ def members_add_up(shard: Shard) -> str:
 
 
 def batches_are_where_they_stand(shard: Shard) -> str:
-    """G19: a batch is complete exactly while it is closed and all its members have ended, and what
+    """G20: a batch is complete exactly while it is closed and all its members have ended, and what
     is due of it is known.
     """
     table = shard.batches
@@ -35,4 +35,4 @@ def batches_are_where_they_stand(shard: Shard) -> str:
     return ""
 
 
-BATCHES = (members_add_up, batches_are_where_they_stand)
+BATCHES = [members_add_up, batches_are_where_they_stand]
