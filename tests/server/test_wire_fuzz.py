@@ -123,11 +123,7 @@ for _name in ("Upsert", "Get", "Empty", "Delete"):
     VALID[f"LimiterService/{_name}Limiter"] = {"limiter": "fuzz"}
 VALID["LimiterService/UpsertLimiter"]["concurrency"] = 5
 VALID["LimiterService/ListLimiters"] = {"pageSize": 5}
-VALID["BatchService/CreateBatch"] = {
-    "name": "fuzz",
-    "tags": ["fuzz"],
-    "onComplete": {"queue": "fuzz", "text": "over", "options": {"maxAttempts": 2}},
-}
+VALID["BatchService/CreateBatch"] = {"name": "fuzz", "onComplete": {"queue": "fuzz", "text": "x"}}
 for _name in ("Close", "Get", "Cancel"):
     VALID[f"BatchService/{_name}Batch"] = {"id": "1"}
 VALID["BatchService/ListBatches"] = {"pageSize": 5, "tags": ["fuzz"], "states": [1]}

@@ -8,16 +8,15 @@ plain recount of its members, and each callback was pushed once, or never if it 
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import invariant, precondition, rule
 
 from jobline_server.engine import invariants
-from jobline_server.engine.batches import END_OF_STATE, Batch, BatchSpec, Callback, MemberEnd
+from jobline_server.engine.batches import BatchSpec, MemberEnd
 from jobline_server.engine.commands import FailItem, Push
 from jobline_server.engine.decide.ack import decide_ack
 from jobline_server.engine.decide.admin import (
@@ -31,13 +30,9 @@ from jobline_server.engine.decide.batches import (
     decide_cancel_batch,
     decide_close_batch,
     decide_create_batch,
-    decide_joined,
-    settle_batches,
 )
 from jobline_server.engine.decide.lease import decide_lease
-from jobline_server.engine.decide.messages import decide_acknowledge, next_batch
 from jobline_server.engine.decide.push import decide_push
-from jobline_server.engine.decide.receive import decide_receive
 from jobline_server.engine.decide.settle import decide_fail
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.payloads import Payloads
@@ -52,84 +47,24 @@ from jobline_server.engine.values import (
 )
 from tests.examples import EXAMPLES
 from tests.pushed_rows import NewJob, rows_of
-from tests.shard_image import image_of
-from tests.storage.recovery_world import SHARD, World
+from tests.storage.batch_worlds import (
+    CALLS,
+    QUEUE,
+    SHARDS,
+    BatchWorlds,
+    Told,
+    callback,
+    numbers,
+    shards,
+)
 
 pytestmark = pytest.mark.timeout(0 if EXAMPLES else 300)
 
-OTHER = 5
-SHARDS = (SHARD, OTHER)
-QUEUE = "q"
-CALLS = ("success", "complete", "death")
 
-shards = st.sampled_from(SHARDS)
-numbers = st.integers(0, 30)
-
-
-@dataclass
-class Told:
-    """What is known of one batch: its members that were committed, and how those ended."""
-
-    ends: dict[int, MemberEnd | None] = field(default_factory=dict)
-    children: list[int] = field(default_factory=list)
-    has_died: bool = False
-    closed: bool = False
-
-
-def callback(name: str, shard: int) -> Callback:
-    return Callback(name, shard, DEFAULT_OPTIONS, name.encode())
-
-
-class BatchMachine(RuleBasedStateMachine):
+class BatchMachine(BatchWorlds):
     """Two shards, and batches at home in either."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.worlds = {number: World(number) for number in SHARDS}
-        self.told: dict[int, Told] = {}
-        self._meet()
-
-    def _meet(self) -> None:
-        """Shards of one process see the batches of each other."""
-        for world in self.worlds.values():
-            for other in self.worlds.values():
-                world.shard.load.batches[other.number] = other.shard.batches
-
     # Steps.
-
-    def settle(self) -> None:
-        """What follows every decision, in the same commit."""
-        for world in self.worlds.values():
-            for batch_id, count in world.shard.batches.take_joining().items():
-                home = self.worlds[shard_of(batch_id)]
-                decide_joined(home.shard, home.now, {batch_id: count})
-        for world in self.worlds.values():
-            settle_batches(world.shard, world.now, 100)
-
-    def commit(self) -> None:
-        self.settle()
-        for world in self.worlds.values():
-            world.commit()
-
-    def crash(self) -> None:
-        for world in self.worlds.values():
-            before = world.image
-            world.crash(ops_kept=0)
-            image = image_of(world.shard)
-            for kind in ("batches", "members", "unsent", "outboxes", "inboxes", "jobs", "lots"):
-                assert image[kind] == before[kind], kind
-        self._meet()
-
-    def world_of(self, number: int) -> World:
-        return self.worlds[number]
-
-    def picked(self, number: int) -> Batch | None:
-        """One of the batches."""
-        known = [*self.told]
-        if not known:
-            return None
-        batch_id = known[number % len(known)]
-        return self.worlds[shard_of(batch_id)].shard.batches.records[batch_id]
 
     # Batches.
 
@@ -263,13 +198,6 @@ class BatchMachine(RuleBasedStateMachine):
                 if one in told.ends:
                     told.ends[one] = None
 
-    def outcome(self, job_id: int) -> JobState:
-        """How a member ended; of callbacks nobody asks."""
-        for told in self.told.values():
-            if (end := told.ends.get(job_id)) is not None:
-                return {value: state for state, value in END_OF_STATE.items()}[end]
-        return JobState.COMPLETED
-
     @rule(shard=shards, pick=numbers)
     def delete_ended(self, shard, pick):
         """Retention changes no count."""
@@ -279,18 +207,6 @@ class BatchMachine(RuleBasedStateMachine):
             state, record = world.ended[one]
             decide_delete_ended(world.shard, world.now, record.queue, state, [(one, 1)])
             self.commit()
-
-    def note(self, *, deleted: bool = False) -> None:
-        """Members that are live no more have ended as the world says, or were deleted."""
-        for told in self.told.values():
-            for one, end in told.ends.items():
-                world = self.worlds[shard_of(one)]
-                if end is None and world.shard.state_of(one) is None:
-                    now = MemberEnd.DELETED
-                    if not deleted:
-                        now = END_OF_STATE[world.ended[one][0]]
-                    told.ends[one] = now
-                    told.has_died |= now is MemberEnd.DEAD
 
     # Storage, and messages.
 
@@ -326,24 +242,6 @@ class BatchMachine(RuleBasedStateMachine):
         if crashes or until != "done":
             self.crash()
 
-    def _deliver(self, sender: int, receiver: int, until: str = "done") -> bool:
-        one, other = self.worlds[sender], self.worlds[receiver]
-        batch = next_batch(one.shard, receiver)
-        if batch is None:
-            return False
-        up_to = decide_receive(other.shard, other.now, batch)
-        self.settle()
-        if until == "decided":
-            return True
-        self.commit()
-        if until == "applied":
-            return True
-        decide_acknowledge(one.shard, one.now, receiver, up_to)
-        self.settle()
-        if until != "acknowledged":
-            self.commit()
-        return True
-
     # What must hold.
 
     @invariant()
@@ -369,27 +267,6 @@ class BatchMachine(RuleBasedStateMachine):
             assert calls[batch_id, "complete"] or not over
             assert calls[batch_id, "success"] or not (over and batch.outcome is MemberEnd.DONE)
             assert told.has_died <= batch.ends.has_died
-
-    def _compare(self, batch_id: int, told: Told) -> None:
-        """Compares the counts of a batch with a plain recount."""
-        records = self.worlds[shard_of(batch_id)].shard.batches.records
-        batch = records[batch_id]
-        inner = [records[one] for one in told.children]
-        found = Counter(end for end in told.ends.values() if end is not None)
-        found.update(one.outcome for one in inner if one.completed_ms)
-        assert batch.total == len(told.ends) + len(inner)
-        assert batch.ends.by_end == [found[end] for end in MemberEnd]
-        pending = batch.total - sum(found.values())
-        assert bool(batch.completed_ms) == (told.closed and not pending)
-
-    def _calls(self) -> Counter[tuple[int, str]]:
-        """Counts the callbacks that were ever pushed: those that wait, and those that ended."""
-        calls: Counter[tuple[int, str]] = Counter()
-        for world in self.worlds.values():
-            for lot in world.shard.lots.lots.values():
-                if lot.queue.name in CALLS:
-                    calls[int(dict(lot.options.headers)["jobline-batch"]), lot.queue.name] += 1
-        return calls
 
     def teardown(self) -> None:
         if self.told:
