@@ -50,7 +50,7 @@ class Batches:
         )
         return list(range(reply.first_id, reply.first_id + count))
 
-    async def pull(self, queue: str, most: int = 1_000) -> list[job_pb2.Job]:
+    async def pull(self, queue: str, most: int = 1_000) -> list[job_service_pb2.LeasedJob]:
         request = job_service_pb2.PullRequest(
             queues=[job_service_pb2.QueueWeight(queue=queue)], max_jobs=most, worker="w"
         )
@@ -225,11 +225,13 @@ async def test_watchers_hear_of_the_end_of_a_batch(calls: Batches) -> None:
     watch = calls.jobs.Watch(
         job_service_pb2.WatchRequest(kinds=[event_pb2.EVENT_KIND_BATCH_COMPLETED])
     )
-    await watch.read()
+    replies = aiter(watch)
+    await anext(replies)
     batch = await calls.create(name="import")
     await calls.close(batch)
-    while not (events := (await watch.read()).events):
-        pass
+    events: list[event_pb2.Event] = []
+    while not events:
+        events += (await anext(replies)).events
     assert [(one.batch_id, one.name) for one in events] == [(batch, "import")]
     watch.cancel()
 

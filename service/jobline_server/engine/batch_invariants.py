@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 from jobline_server.engine.shard import Shard
 
@@ -35,4 +36,4 @@ def batches_are_where_they_stand(shard: Shard) -> str:
     return ""
 
 
-BATCHES = [members_add_up, batches_are_where_they_stand]
+BATCHES: list[Callable[[Shard], str]] = [members_add_up, batches_are_where_they_stand]

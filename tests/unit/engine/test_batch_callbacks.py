@@ -8,7 +8,7 @@ import pytest
 
 from jobline_server.engine import limits
 from jobline_server.engine.apply import batches as applying
-from jobline_server.engine.batch_entries import BatchCalled
+from jobline_server.engine.batch_entries import BatchCalled, BatchesCounted, BatchesJoined
 from jobline_server.engine.batches import (
     Batch,
     BatchCall,
@@ -163,8 +163,8 @@ def test_members_outlive_a_batch_that_was_forgotten(world):
 def test_applying_counts_of_unknown_batches_changes_nothing(world):
     """Another shard may be late."""
     applying.join(world.shard, 99 | 1 << limits.SEQUENCE_BITS, 1)
-    world.shard.emit(applying.BatchesCounted(1, [99], [ONE_DONE]))
-    world.shard.emit(applying.BatchesJoined(1, [99], [1]))
+    world.shard.emit(BatchesCounted(1, [99], [ONE_DONE]))
+    world.shard.emit(BatchesJoined(1, [99], [1]))
     assert not world.shard.batches.records
 
 
