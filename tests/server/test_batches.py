@@ -50,7 +50,7 @@ class Batches:
         )
         return list(range(reply.first_id, reply.first_id + count))
 
-    async def pull(self, queue: str, most: int = 1_000) -> list[job_service_pb2.LeasedJob]:
+    async def pull(self, queue: str, most: int = 1_000) -> list[job_pb2.LeasedJob]:
         request = job_service_pb2.PullRequest(
             queues=[job_service_pb2.QueueWeight(queue=queue)], max_jobs=most, worker="w"
         )

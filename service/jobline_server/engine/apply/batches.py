@@ -123,7 +123,7 @@ def _settle(shard: ShardState, batch: Batch) -> None:
             batch.completed_ms = shard.at_ms
             table.completed[batch.id] = None
     elif was_over:
-        batch.completed_ms = 0
+        batch.completed_ms, batch.outcome = 0, MemberEnd.DONE
         table.completed.pop(batch.id, None)
     if batch.calls_due():
         table.due[batch.id] = None

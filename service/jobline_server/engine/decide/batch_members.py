@@ -21,7 +21,8 @@ def batch_of(options: JobOptions) -> int:
 
 def has_members(command: Push) -> bool:
     """Returns whether any job of a push is a member of a batch."""
-    every = chain([command.options], command.rows.options)
+    rows = command.rows
+    every = chain([command.options], rows.options if rows.has_rules else ())
     return any(one.rules is not NO_RULES and one.rules.batch_id for one in every)
 
 
@@ -31,7 +32,7 @@ def check_batches(shard: ShardView, command: Push, rows: JobColumns, payloads: P
     """
     shared = [command.options] if len(payloads) else []
     checked: set[int] = set()
-    for options in chain(shared, rows.options):
+    for options in chain(shared, rows.options if rows.has_rules else ()):
         if options.rules is NO_RULES or not options.rules.batch_id:
             continue
         batch_id = options.rules.batch_id

@@ -127,7 +127,8 @@ def batch_of(message: store_pb2.StoredBatch) -> Batch:
     batch.cancelled_ms = message.cancelled_ms
     batch.cancelled_by, batch.cancel_reason = message.cancelled_by, message.cancel_reason
     batch.called = BatchCall(message.called)
-    batch.outcome = batch.final_outcome()
+    if batch.completed_ms:
+        batch.outcome = batch.final_outcome()
     return batch
 
 
