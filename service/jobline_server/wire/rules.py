@@ -15,7 +15,7 @@ RULE_FIELDS = frozenset(
     {
         "tags", "phases", "min_worker_version", "limiters", "cost", "delivery", "slots", "lifo",
         "retry_until", "timeout", "ttl", "on_dead_head", "unique_mode", "unique_ttl",
-        "unique_max_wait", "sticky", "on_dependency_failure", "block_timeout",
+        "unique_max_wait", "sticky", "on_dependency_failure", "block_timeout", "batch_id",
     }
 )  # fmt: skip
 

@@ -20,7 +20,7 @@ from jobline_server.engine.rules import JobRules
 from jobline_server.engine.values import AckLevel, JobOptions
 from tests.pushed_payloads import payloads_of
 from tests.pushed_rows import NewJob, rows_of
-from tests.unit.engine.histories import QUEUE
+from tests.unit.engine.histories import BACKOFF, QUEUE
 from tests.unit.engine.side_by_side import LIVE, SideBySide, reached
 
 
@@ -53,7 +53,7 @@ class BatchRules(RuleBasedStateMachine):
         if not known or not rows + payloads:
             return
         batch = known[pick % len(known)]
-        options = JobOptions(lease_ms=2_300, rules=JobRules(batch_id=batch.id))
+        options = JobOptions(lease_ms=2_300, backoff=BACKOFF, rules=JobRules(batch_id=batch.id))
         total = batch.total
         jobs = rows_of(NewJob(b"x", options) for _ in range(rows))
         block = payloads_of([b"y"] * payloads)
