@@ -12,7 +12,8 @@ from jobline_server.engine.limiters import Limiters
 @dataclass(slots=True)
 class Load:
     """Totals of all shards of a server, and their limits. `limiters` are those of all shards;
-    `batches` are those of each, by its number: a push to one shard looks at a batch of another.
+    `batches` are those of each, by its number (None: it is lost), for a push to one shard looks at
+    a batch of another.
     """
 
     waiting_max: int = limits.SERVER_WAITING_MAX
@@ -37,7 +38,7 @@ class Load:
     outgoing_bytes: int = 0
     report_bytes: int = 0
     limiters: Limiters = field(default_factory=Limiters, compare=False)
-    batches: dict[int, BatchTable] = field(default_factory=dict, compare=False)
+    batches: dict[int, BatchTable | None] = field(default_factory=dict, compare=False)
 
     def held_bytes(self) -> int:
         """Returns the bytes that count towards `waiting_bytes_max`: of payloads, of messages to

@@ -166,7 +166,7 @@ class ShardState:
         load.requests -= len(self.requests.records)
         load.throttles -= len(self.unique.throttled.records)
         load.dependencies -= self.dependencies.edges
-        load.batches.pop(self.number, None)
+        load.batches[self.number] = None
         for table in (self.producers, self.volatile_producers):
             load.calls -= sum(1 + len(record.calls) for record in table.records.values())
         for sent in self.messages.waiting.values():

@@ -16,6 +16,7 @@ from jobline_server.engine.batches import (
     BatchCounts,
     BatchSpec,
 )
+from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.engine.decide.admin import (
     decide_retry,
 )
@@ -188,3 +189,11 @@ def test_recovery_has_the_same_batches(world):
     assert found.live == {batch.id: 2}
     copy = found.records[batch.id]
     assert (copy.total, copy.closed_ms, copy.spec) == (2, batch.closed_ms, ALL)
+
+
+def test_push_into_a_batch_of_a_lost_shard_is_refused_for_now(world):
+    """The same push may be taken elsewhere."""
+    world.shard.load.batches[3] = None
+    with pytest.raises(Refused) as caught:
+        world.plain(b"a", options=member(ELSEWHERE))
+    assert caught.value.kind is RefusalKind.SHARD_UNAVAILABLE

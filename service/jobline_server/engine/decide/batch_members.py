@@ -50,7 +50,11 @@ def check_joinable(shard: ShardView, batch_id: int, field: str = "options.batch_
     """Refuses new members of a batch of any shard of this process that does not exist, is complete
     or was cancelled.
     """
-    table = shard.load.batches.get(shard_of(batch_id))
+    tables, home = shard.load.batches, shard_of(batch_id)
+    table = tables.get(home)
+    if table is None and home in tables:
+        message = f"shard {home} of batch {batch_id} is not served here any more"
+        raise Refused(RefusalKind.SHARD_UNAVAILABLE, message, field=field)
     batch = None if table is None else table.records.get(batch_id)
     if batch is None:
         raise not_found(batch_id, field)
