@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple, cast
 
+from jobline_server.engine.batches import Batch, EndCounts
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.items import Item
 from jobline_server.engine.job import Job
@@ -73,6 +74,9 @@ def image_of(shard: Shard) -> dict[str, Any]:
             name: {field: getattr(one, field) for field in KEPT_OF_SCHEDULES}
             for name, one in sorted(shard.schedules.by_name.items())
         },
+        "batches": {i: _batch(batch) for i, batch in sorted(shard.batches.records.items())},
+        "members": dict(sorted(shard.batches.live.items())),
+        "unsent": {i: one.frozen() for i, one in sorted(shard.batches.unsent.items())},
         "unique": {
             "holders": {
                 key_hash: UniqueImage(job_id, until_of(shard, job_id))
@@ -89,6 +93,15 @@ def image_of(shard: Shard) -> dict[str, Any]:
         "groups": {name: _groups(queue) for name, queue in sorted(shard.queues.items())},
         "lanes": {name: _lanes(queue) for name, queue in sorted(shard.queues.items())},
     }
+
+
+def _batch(batch: Batch) -> tuple[Any, ...]:
+    return tuple(
+        value.frozen() if isinstance(value, EndCounts) else value
+        for name in Batch.__slots__
+        if name != "stored"
+        for value in [getattr(batch, name)]
+    )
 
 
 def counting_at(image: dict[str, Any], aged_ms: int) -> dict[str, Any]:

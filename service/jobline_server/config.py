@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import ByteSize, Field, ValidationError, field_validator, model_validator
 from pydantic_settings import (
@@ -23,17 +23,12 @@ from pydantic_settings import (
 
 from jobline_server.addresses import split_address
 from jobline_server.environment import is_of_others
+from jobline_server.setting_types import BALLAST_BYTES_MIN, BALLAST_PAYLOADS, Jobs, KeptSeconds
 from jobline_server.wrong_settings import SEE_HELP, explain, in_file, nearest
 
 PREFIX = "JOBLINE_"
 FILE_VARIABLE = "JOBLINE_CONFIG"
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
-
-# The smallest ballast. Its last quarter must have room for a slice of retention in the write-ahead
-# logs of both files, the rest for commits of pushes under way when the disk was full.
-BALLAST_BYTES_MIN = 8 * MIB
-BALLAST_PAYLOADS = 2
-Jobs = Annotated[int, Field(ge=0, le=1_000_000)]
 
 
 class ConfigurationError(Exception):
@@ -142,6 +137,9 @@ class Settings(BaseSettings):
         ge=0,
         le=3_600,
         description="How long a broken stream's jobs wait for its worker, in seconds, 0 … 3,600.",
+    )
+    batch_retention_seconds: KeptSeconds = Field(
+        default=86_400, description="How long complete batches are kept, in seconds, ≤ 400 days."
     )
     stream_max_age_seconds: float = Field(
         default=1_800,

@@ -27,6 +27,7 @@ SERVICES = (
     "QueueService",
     "LimiterService",
     "ScheduleService",
+    "BatchService",
     "DeadLetterService",
     "AdminService",
 )

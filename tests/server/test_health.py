@@ -48,6 +48,7 @@ async def test_all_services_are_listed(filled: aio.Channel) -> None:
     assert set(reply.statuses) == {
         "",
         "jobline.v1.AdminService",
+        "jobline.v1.BatchService",
         "jobline.v1.LimiterService",
         "jobline.v1.ScheduleService",
         "jobline.v1.DeadLetterService",

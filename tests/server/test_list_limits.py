@@ -48,6 +48,8 @@ def texts_of(message: Descriptor, before: Path = ()) -> Iterator[Path]:
 
 # Texts that may be longer than any name, and why.
 LONG_TEXTS = {
+    "jobline.v1.BatchCallback.data": "a payload, ≤ 64 KiB",
+    "jobline.v1.BatchCallback.text": "a payload, ≤ 64 KiB",
     "jobline.v1.NewJob.data": "a payload, by the server's setting",
     "jobline.v1.NewJob.text": "a payload, by the server's setting",
     "jobline.v1.PushRequest.payloads": "payloads, by the server's setting",

@@ -16,6 +16,7 @@ SERVICES = {
     "grpc.reflection.v1.ServerReflection",
     "grpc.reflection.v1alpha.ServerReflection",
     "jobline.v1.AdminService",
+    "jobline.v1.BatchService",
     "jobline.v1.LimiterService",
     "jobline.v1.ScheduleService",
     "jobline.v1.DeadLetterService",

@@ -125,6 +125,10 @@ for _name in ("Upsert", "Get", "Empty", "Delete"):
 VALID["LimiterService/UpsertLimiter"]["concurrency"] = 5
 VALID["LimiterService/ListLimiters"] = {"pageSize": 5}
 VALID |= VALID_SCHEDULES
+VALID["BatchService/CreateBatch"] = {"name": "fuzz", "onComplete": {"queue": "fuzz", "text": "x"}}
+for _name in ("Close", "Get", "Cancel"):
+    VALID[f"BatchService/{_name}Batch"] = {"id": "1"}
+VALID["BatchService/ListBatches"] = {"pageSize": 5, "tags": ["fuzz"], "states": [1]}
 for _name in ("Get", "Pause", "Resume", "Limit", "Drain"):
     VALID[f"QueueService/{_name}Queue"] = {"queue": "fuzz"}
 for _name in ("Pause", "Resume", "Limit"):

@@ -26,6 +26,7 @@ from jobline_server.engine.values import JobState
 from jobline_server.storage.kinds import lots
 from tests.examples import EXAMPLES
 from tests.shard_image import counting_at, image_of
+from tests.storage.batch_rules import BatchRules
 from tests.storage.dependency_rules import DependencyRules
 from tests.storage.group_rules import GroupRules
 from tests.storage.limiter_rules import LimiterRules
@@ -45,7 +46,13 @@ def _payloads_apart(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class RecoveryMachine(
-    UniqueKeyRules, UpdateRules, GroupRules, LimiterRules, DependencyRules, ScheduleRules
+    UniqueKeyRules,
+    UpdateRules,
+    GroupRules,
+    LimiterRules,
+    DependencyRules,
+    ScheduleRules,
+    BatchRules,
 ):
     """One shard under everything that can be done to it."""
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from jobline_server.engine import values
 from jobline_server.engine.ageing import Ageing
 from jobline_server.engine.allowance import TimeLimit
+from jobline_server.engine.batches import BatchCount, BatchCounts
 from jobline_server.engine.dead_letters import AutoRetry, DeadLetters
 from jobline_server.engine.dependencies import ParentEnd
 from jobline_server.engine.dependency_messages import (
@@ -107,6 +108,7 @@ job_rules = st.builds(
     sticky=st.booleans(),
     on_dependency_failure=optional(st.sampled_from(DependencyPolicy)),
     block_timeout_ms=optional(moments),
+    batch_id=ids,
 )
 job_options = st.builds(
     values.JobOptions,
@@ -133,8 +135,23 @@ ties = (
 shards = st.integers(0, 1_023)
 message_numbers = st.integers(1, 2**63 - 1)
 id_tuples = id_lists.map(tuple)
+signed = st.integers(-(2**40), 2**40)
+batch_count = st.builds(
+    BatchCount, st.lists(signed, min_size=5, max_size=5).map(tuple), st.booleans()
+)
+batch_counts = st.lists(st.tuples(ids, batch_count), max_size=4).map(
+    lambda rows: BatchCounts(tuple(one for one, _ in rows), tuple(count for _, count in rows))
+)
 shard_messages = st.one_of(
-    st.builds(PushJobs, queue=text, options=job_options, payloads=payloads.flatmap(with_columns)),
+    st.builds(
+        PushJobs,
+        queue=text,
+        options=job_options,
+        payloads=payloads.flatmap(with_columns),
+        ties=st.builds(Ties, group=text, unique_key=text),
+        delay_ms=moments,
+    ),
+    batch_counts,
     st.builds(AwaitJobs, ids=id_tuples, by_shard=shards),
     st.builds(ForgetJobs, ids=id_tuples, by_shard=shards),
     st.builds(JobsNotLive, ids=id_tuples),

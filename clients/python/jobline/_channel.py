@@ -36,6 +36,7 @@ _SAFE_CALLS = {
         *("GetSchedule", "ListSchedules", "PreviewSchedule"),
         *("UpdateSchedule", "PauseSchedule", "ResumeSchedule"),
     ],
+    "BatchService": ["CreateBatch", "CloseBatch", "GetBatch", "ListBatches", "CancelBatch"],
     "DeadLetterService": ["ListDeadJobs", "GetDeadLetterStats"],
     "AdminService": ["GetStats", "ListWorkers"],
 }

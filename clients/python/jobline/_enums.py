@@ -235,6 +235,8 @@ class EventKind(IntEnum):
     SCHEDULE_FIRED = 65
     SCHEDULE_SKIPPED = 66
     SCHEDULE_MISSED = 67
+    BATCH_COMPLETED = 60
+    BATCH_FAILED = 61
 
 
 def known(kind: type[E], number: int) -> E:

@@ -43,6 +43,8 @@ EventKindName = (
         "dead_retried",
         "dead_expired",
         "partial",
+        "batch_completed",
+        "batch_failed",
     ]
 )
 """A kind of event, or its name."""

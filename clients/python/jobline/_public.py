@@ -5,6 +5,7 @@ from __future__ import annotations
 from jobline._ageing import Ageing
 from jobline._asynchronous.client import AsyncClient
 from jobline._asynchronous.entities import AsyncEntityRef
+from jobline._batch_values import Batch, BatchCallback, BatchCancelled, BatchState
 from jobline._blocking.client import Client
 from jobline._blocking.entities import EntityRef
 from jobline._context import BatchItem, CancelReason, Context
@@ -87,6 +88,9 @@ from jobline._worker.worker import Worker
 from jobline._worker.worker_run import WorkerStats
 from jobline.errors import (
     AlreadyExists,
+    BatchComplete,
+    BatchesFull,
+    BatchNotFound,
     BufferFull,
     ClientClosed,
     ClientRateExceeded,
@@ -147,7 +151,14 @@ __all__ = [
     "AttemptOutcome",
     "Backoff",
     "BackoffKind",
+    "Batch",
+    "BatchCallback",
+    "BatchCancelled",
+    "BatchComplete",
     "BatchItem",
+    "BatchNotFound",
+    "BatchState",
+    "BatchesFull",
     "BufferFull",
     "BulkResult",
     "Cancel",

@@ -23,6 +23,9 @@ from jobline._job_end import JobCancelled, JobDead, JobExpired, JobNotDone
 
 __all__ = [
     "AlreadyExists",
+    "BatchComplete",
+    "BatchNotFound",
+    "BatchesFull",
     "BufferFull",
     "ClientClosed",
     "ClientRateExceeded",
@@ -95,6 +98,10 @@ class LimiterNotFound(NotFound):
     """There is no such limiter."""
 
 
+class BatchNotFound(NotFound):
+    """There is no such batch; complete ones are kept for a time."""
+
+
 class AlreadyExists(_Refused):
     """There is such a thing already."""
 
@@ -113,6 +120,10 @@ class UniqueKeyHeld(AlreadyExists):
 
 class FailedPrecondition(_Refused):
     """The state of the server, a queue or a job does not allow it."""
+
+
+class BatchComplete(FailedPrecondition):
+    """The batch is complete or cancelled, and takes no new members."""
 
 
 class WrongState(FailedPrecondition):
@@ -187,6 +198,10 @@ class SchedulesFull(ResourceExhausted):
 
 class LimitersFull(ResourceExhausted):
     """There are as many limiters as there may be."""
+
+
+class BatchesFull(ResourceExhausted):
+    """There are as many batches as there may be."""
 
 
 class ServerFull(ResourceExhausted):
@@ -273,7 +288,7 @@ class Internal(JoblineError):
 
 
 class WaitTimeout(JoblineError):
-    """The job has not ended in time. It goes on; `id` is the job to wait for again."""
+    """The job, or batch, has not ended in time. It goes on; `id` is what to wait for again."""
 
     retryable = True
 

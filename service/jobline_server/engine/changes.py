@@ -55,6 +55,7 @@ class Changes:
     jobs: KindChanges[IdSet] = field(default_factory=lambda: KindChanges(IdSet()))
     producers: KindChanges[SplitSet] = field(default_factory=lambda: KindChanges(SplitSet()))
     messages: KindChanges[IdSet] = field(default_factory=lambda: KindChanges(IdSet()))
+    batches: KindChanges[set[int]] = field(default_factory=lambda: KindChanges(set()))
     inboxes: KindChanges[set[int]] = field(default_factory=lambda: KindChanges(set()))
     groups: KindChanges[IdSet] = field(default_factory=lambda: KindChanges(IdSet()))
     bundles: KindChanges[IdSet] = field(default_factory=lambda: KindChanges(IdSet()))

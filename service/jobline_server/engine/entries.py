@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from jobline_server.engine.batch_entries import BatchFact
 from jobline_server.engine.blocked_entries import BlockedFact
 from jobline_server.engine.group_entries import GroupFact
 from jobline_server.engine.holder import Holder
@@ -225,13 +226,15 @@ class CancelRequested:
 @dataclass(slots=True)
 class JobsRetried:
     """Ended jobs were put back: by an operator, or `automatic`, because their queue retries dead
-    jobs. `states[i]` is the former state of job i.
+    jobs. `states[i]` is the former state of job i; `outcomes`, empty if it is the same for
+    all, are the states in which they ended, for batches to know how STALE ones were counted.
     """
 
     at_ms: int
     jobs: list[JobRecord]
     states: list[JobState]
     automatic: bool = False
+    outcomes: list[JobState] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -289,4 +292,5 @@ Fact = (
     | LimiterFact
     | ScheduleFact
     | MessageFact
+    | BatchFact
 )

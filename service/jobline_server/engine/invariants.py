@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from jobline_server.engine import group_invariants as of_groups
+from jobline_server.engine.batch_invariants import BATCHES
 from jobline_server.engine.blocks import BLOCK_IDS
 from jobline_server.engine.dependency_invariants import DEPENDENCIES
 from jobline_server.engine.fair_invariants import open_lanes, tenants_add_up
@@ -288,4 +289,5 @@ INVARIANTS: dict[str, list[Callable[[Shard], str]]] = {
         bytes_add_up,
         outboxes_add_up,
     ],
+    "G20": BATCHES,
 }

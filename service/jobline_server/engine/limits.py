@@ -182,6 +182,16 @@ TENANTS_EXAMINED_MAX = 500
 FAIR_SWITCH_JOBS_MAX = 20_000
 FAIR_SWITCH_GROUP_JOBS = 20
 
+# Batches of one shard that are not complete, and complete ones that are kept; about 1.5 KB of
+# memory each, and the payloads of their callbacks. Over the second the oldest are forgotten early.
+SHARD_BATCHES_MAX = 100_000
+SHARD_BATCHES_KEPT_MAX = 100_000
+# How long a complete batch is kept.
+BATCH_KEPT_MS_DEFAULT = 1 * DAY_MS
+# How deep batches nest: an end may be counted in each of them, in one step.
+BATCH_DEPTH_MAX = 20
+CALLBACK_PAYLOAD_BYTES_MAX = 64 << 10
+
 # Backpressure: the server as a whole.
 # Queues of one shard, 200,000 in the 8 of a new store; about 4 KB of memory each, and a list or a
 # count of all queues takes 0.3 µs to 1 µs for each.
@@ -245,6 +255,12 @@ SLICE_ITEMS = 2_000
 # commit of that end.
 SLICE_DEPENDENTS = 500
 DEPENDENTS_AT_ONCE = 100
+# Batches whose callbacks are pushed: 100 µs each at most. The first few go in the commit of the end
+# that decides them.
+SLICE_BATCHES = 100
+BATCHES_AT_ONCE = 20
+# Complete batches that are forgotten.
+SLICE_BATCHES_FORGOTTEN = 1_000
 # Jobs that were BLOCKED for too long.
 SLICE_TIMEOUTS = 500
 # Jobs whose outcomes are looked up together because others wait for them.

@@ -10,6 +10,7 @@ from typing import Any
 
 from jobline_server.engine import limits
 from jobline_server.engine.age import Age
+from jobline_server.engine.batch_table import BatchTable
 from jobline_server.engine.changes import Bundle, Changes
 from jobline_server.engine.clocks import LeaseClocks
 from jobline_server.engine.closed_groups import ClosedGroups
@@ -63,6 +64,7 @@ class ShardState:
         self.messages = MessageTable()
         self.unique = UniqueKeys(self.changes.throttles)
         self.dependencies = Dependencies(self.changes.awaited)
+        self.batches = BatchTable(number, self.changes.batches)
         self.age = Age()
         self.group_records: IdTable[Group] = IdTable()
         self.own_limiters: dict[str, LimiterSettings] = {}
@@ -75,6 +77,7 @@ class ShardState:
         self.bundles: IdTable[Bundle] = IdTable()
         self.volatile_producers = ProducerTable(None)
         self.load = load
+        load.batches[number] = self.batches
         # Of what workers reported on its jobs, such as logs.
         self.report_bytes = 0
         self.group_rates = GroupRates(self.queues, load)
@@ -165,6 +168,7 @@ class ShardState:
         load.requests -= len(self.requests.records)
         load.throttles -= len(self.unique.throttled.records)
         load.dependencies -= self.dependencies.edges
+        load.batches[self.number] = None
         for table in (self.producers, self.volatile_producers):
             load.calls -= sum(1 + len(record.calls) for record in table.records.values())
         for sent in self.messages.waiting.values():
@@ -274,6 +278,7 @@ class ShardState:
         singles = [job for job in self.jobs.every() if job.holder is not None]
         self.limiters = self.load.limiters
         active = active_of(singles, self.lots.lots.every())
+        self.batches.take_joining()
         join(self.limiters, self.own_limiters, active, now)
         self.group_rates.restart(now.mono_ms)
         self.closed_groups.restart(self.group_records.every(), self.queues, now)

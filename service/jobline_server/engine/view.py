@@ -6,6 +6,7 @@ from collections.abc import Container, Iterable, Mapping
 from typing import Protocol
 
 from jobline_server.engine.age import Age
+from jobline_server.engine.batch_table import BatchTable
 from jobline_server.engine.clocks import LeaseClocks
 from jobline_server.engine.closed_groups import ClosedGroups
 from jobline_server.engine.delayed import Delayed
@@ -153,6 +154,10 @@ class ShardView(Protocol):
     @property
     def delayed(self) -> Delayed:
         """Delayed jobs and lots, by time."""
+
+    @property
+    def batches(self) -> BatchTable:
+        """The batches of this shard, and its members of any batch."""
 
     @property
     def dependencies(self) -> Dependencies:

@@ -18,13 +18,18 @@ Unary = Callable[[Any, Any], Awaitable[Any]]
 # The fields of request and response that a line has, and their names in it.
 _ASKED = ("queue", "group", "limiter", "schedule", "id", "reason")
 # Methods that change something and take no reason.
-_WITHOUT_REASON = frozenset({"UpsertLimiter", "DeleteLimiter"})
-_DONE = {"count": "count", "requested": "active_told_to_stop", "operation_id": "operation_id"}
+_WITHOUT_REASON = frozenset({"UpsertLimiter", "DeleteLimiter", "CloseBatch"})
+_DONE = {
+    "count": "count",
+    "cancelled": "count",
+    "requested": "active_told_to_stop",
+    "operation_id": "operation_id",
+}
 
 
 def is_operation(method: MethodDescriptor) -> bool:
     """Returns whether a method takes a reason, as all methods do by which operators change jobs, or
-    changes limiters.
+    changes limiters, or closes a batch.
     """
     return "reason" in method.input_type.fields_by_name or method.name in _WITHOUT_REASON
 

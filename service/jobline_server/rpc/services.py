@@ -10,6 +10,7 @@ from grpc_reflection.v1alpha import reflection_pb2
 
 from jobline.v1 import (
     admin_service_pb2,
+    batch_service_pb2,
     dead_letter_service_pb2,
     job_admin_service_pb2,
     job_service_pb2,
@@ -19,6 +20,7 @@ from jobline.v1 import (
 )
 from jobline_server.engine.values import AckLevel
 from jobline_server.rpc.admin_service import AdminService
+from jobline_server.rpc.batch_service import BatchService
 from jobline_server.rpc.client_rates import ClientRates
 from jobline_server.rpc.convert.options import OptionsTable
 from jobline_server.rpc.convert.push import PushReader
@@ -66,6 +68,7 @@ def make_services(
         (_service(queue_service_pb2), QueueService(runtime)),
         (_service(limiter_service_pb2), LimiterService(runtime)),
         (_service(schedule_service_pb2), ScheduleService(runtime, reader)),
+        (_service(batch_service_pb2), BatchService(runtime, reader)),
         (_service(dead_letter_service_pb2), DeadLetterService(runtime)),
         (
             _service(admin_service_pb2),

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from jobline_server.dispatch.frames import Goaway
 from jobline_server.engine import limits
 from jobline_server.engine.load import Load
+from jobline_server.runtime.calls.batches import BatchCalls
 from jobline_server.runtime.calls.bulk import Bulk
 from jobline_server.runtime.calls.groups import Groups
 from jobline_server.runtime.calls.limiters import LimiterCalls
@@ -68,6 +69,7 @@ class RuntimeSettings:
     calls_max: int = limits.CALLS_MAX
     groups_max: int = limits.GROUPS_MAX
     dependencies_max: int = limits.DEPENDENCIES_MAX
+    batch_kept_ms: int = limits.BATCH_KEPT_MS_DEFAULT
 
     def load(self) -> Load:
         """Returns the limits of all shards together, with nothing counted yet."""
@@ -79,6 +81,7 @@ class RuntimeSettings:
             self.calls_max,
             self.groups_max,
             self.dependencies_max,
+            self.batch_kept_ms,
         )
 
 
@@ -138,6 +141,7 @@ class Runtime:
         self.updates = Updates(core, self.jobs, self.pushes.checks)
         self.explainer = JobExplainer(core, self.jobs)
         self.bulk = Bulk(core, self.ended, new_name)
+        self.batches = BatchCalls(core, self.bulk)
         self.queues = Queues(core, self.ended, self.bulk, new_name)
         self.groups = Groups(core)
         self.limiters = LimiterCalls(core)

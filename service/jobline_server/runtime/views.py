@@ -86,6 +86,8 @@ class JobFilter:
     group: str = ""
     tags: frozenset[str] = frozenset()
     """All of them must be tags of the job."""
+    batches: frozenset[int] = frozenset()
+    """It must be a member of one of them."""
 
     def is_empty(self) -> bool:
         """Returns whether it selects every job."""

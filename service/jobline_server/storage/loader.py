@@ -76,6 +76,9 @@ class Loader(Loading):
         for item in live:
             if item.options.rules is not NO_RULES:
                 expect_expiry(shard, item)
+                if item.options.rules.batch_id:
+                    members = item.remaining if isinstance(item, Lot) else 1
+                    shard.batches.count_live(item.options.rules.batch_id, members)
         if shard.jobs:
             shard.use_ids(shard.jobs.highest(), 1)
         free_orphans(shard)

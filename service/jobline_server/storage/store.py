@@ -45,6 +45,7 @@ class ItemKind(IntEnum):
     GROUP = 30
     LIMITER = 35
     SCHEDULE = 50
+    BATCH = 55
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,7 @@ class EventView:
     run_at_ms: int = 0
     progress: float = 0.0
     message: str = ""
+    batch_id: int = 0
 
 
 class Columns(NamedTuple):

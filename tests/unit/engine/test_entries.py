@@ -8,6 +8,7 @@ import typing
 import pytest
 
 from jobline_server.engine import (
+    batch_entries,
     blocked_entries,
     entries,
     group_entries,
@@ -21,6 +22,7 @@ from jobline_server.engine import (
 )
 
 MODULES = (
+    batch_entries,
     blocked_entries,
     entries,
     group_entries,

@@ -25,6 +25,7 @@ from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.producers import Call
 from tests.examples import EXAMPLES
 from tests.pushed_rows import NewJob, rows_of
+from tests.unit.engine.batch_rules import BatchRules
 from tests.unit.engine.consumer_rules import ConsumerRules
 from tests.unit.engine.dependency_rules import DependencyRules
 from tests.unit.engine.group_rate_rules import GroupRateRules
@@ -54,6 +55,7 @@ class EngineBesideModel(
     StickyRules,
     DependencyRules,
     ScheduleRules,
+    BatchRules,
 ):
     """Each rule does the same to both and compares the answers."""
 

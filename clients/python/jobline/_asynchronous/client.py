@@ -11,6 +11,7 @@ from grpc import aio
 
 from jobline._arguments import middleware_given, timeout_given
 from jobline._asynchronous.admin import AdminApi, DeadLetterApi
+from jobline._asynchronous.batches import BatchApi
 from jobline._asynchronous.connection import Connection
 from jobline._asynchronous.job_admin import JobApi
 from jobline._asynchronous.leases import Leases
@@ -65,6 +66,7 @@ class AsyncClient(Producer, Leases, NeverPickled):
         self.queues = QueueApi(connection)
         self.limiters = LimiterApi(connection)
         self.schedules = ScheduleApi(connection)
+        self.batches = BatchApi(connection, self)
         self.dead = DeadLetterApi(connection)
         self.admin = AdminApi(connection)
 

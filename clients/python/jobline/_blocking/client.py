@@ -11,6 +11,7 @@ import grpc
 
 from jobline._arguments import middleware_given, timeout_given
 from jobline._blocking.admin import AdminApi, DeadLetterApi
+from jobline._blocking.batches import BatchApi
 from jobline._blocking.connection import Connection
 from jobline._blocking.job_admin import JobApi
 from jobline._blocking.leases import Leases
@@ -64,6 +65,7 @@ class Client(Producer, Leases, NeverPickled):
         self.queues = QueueApi(connection)
         self.limiters = LimiterApi(connection)
         self.schedules = ScheduleApi(connection)
+        self.batches = BatchApi(connection, self)
         self.dead = DeadLetterApi(connection)
         self.admin = AdminApi(connection)
 

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from jobline.cli import (
+    batches,
     dead,
     doctor,
     exit_codes,
@@ -53,6 +54,7 @@ def build() -> typer.Typer:
         groups,
         limiters,
         schedules,
+        batches,
         handlers,
         server,
         top,

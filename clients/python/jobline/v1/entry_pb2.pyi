@@ -85,6 +85,14 @@ class Entry(_message.Message):
     SCHEDULE_PAUSED_FIELD_NUMBER: _builtins.int
     SCHEDULE_RESUMED_FIELD_NUMBER: _builtins.int
     SCHEDULE_TICKED_FIELD_NUMBER: _builtins.int
+    BATCH_CREATED_FIELD_NUMBER: _builtins.int
+    BATCH_CLOSED_FIELD_NUMBER: _builtins.int
+    BATCHES_JOINED_FIELD_NUMBER: _builtins.int
+    BATCHES_COUNTED_FIELD_NUMBER: _builtins.int
+    BATCH_CALLED_FIELD_NUMBER: _builtins.int
+    BATCH_COUNTS_SENT_FIELD_NUMBER: _builtins.int
+    BATCH_CANCELLED_FIELD_NUMBER: _builtins.int
+    BATCHES_FORGOTTEN_FIELD_NUMBER: _builtins.int
     at_ms: _builtins.int
     """Output only. When it was decided, in milliseconds since 1970."""
     @_builtins.property
@@ -291,6 +299,38 @@ class Entry(_message.Message):
     def schedule_ticked(self) -> Global___ScheduleTicked:
         """Times of a schedule came."""
 
+    @_builtins.property
+    def batch_created(self) -> Global___BatchCreated:
+        """A batch was created."""
+
+    @_builtins.property
+    def batch_closed(self) -> Global___BatchClosed:
+        """A batch was closed."""
+
+    @_builtins.property
+    def batches_joined(self) -> Global___BatchesJoined:
+        """Jobs that became members of batches were pushed in another shard."""
+
+    @_builtins.property
+    def batches_counted(self) -> Global___BatchesCounted:
+        """Members of batches ended, or were put back, in another shard."""
+
+    @_builtins.property
+    def batch_called(self) -> Global___BatchCalled:
+        """Callbacks of a batch were decided."""
+
+    @_builtins.property
+    def batch_counts_sent(self) -> Global___BatchCountsSent:
+        """What happened here to members of batches of another shard was sent there."""
+
+    @_builtins.property
+    def batch_cancelled(self) -> Global___BatchCancelled:
+        """A batch was cancelled."""
+
+    @_builtins.property
+    def batches_forgotten(self) -> Global___BatchesForgotten:
+        """Batches were complete for long enough."""
+
     def __init__(
         self,
         *,
@@ -346,12 +386,20 @@ class Entry(_message.Message):
         schedule_paused: Global___SchedulePaused | None = ...,
         schedule_resumed: Global___ScheduleResumed | None = ...,
         schedule_ticked: Global___ScheduleTicked | None = ...,
+        batch_created: Global___BatchCreated | None = ...,
+        batch_closed: Global___BatchClosed | None = ...,
+        batches_joined: Global___BatchesJoined | None = ...,
+        batches_counted: Global___BatchesCounted | None = ...,
+        batch_called: Global___BatchCalled | None = ...,
+        batch_counts_sent: Global___BatchCountsSent | None = ...,
+        batch_cancelled: Global___BatchCancelled | None = ...,
+        batches_forgotten: Global___BatchesForgotten | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["cancel_requested", b"cancel_requested", "dependencies_failed", b"dependencies_failed", "dependents_told", b"dependents_told", "fact", b"fact", "group_changed", b"group_changed", "group_limited", b"group_limited", "group_paused", b"group_paused", "group_resumed", b"group_resumed", "job_died", b"job_died", "job_failed", b"job_failed", "job_logged", b"job_logged", "job_reported", b"job_reported", "job_updated", b"job_updated", "jobs_awaited", b"jobs_awaited", "jobs_cancelled", b"jobs_cancelled", "jobs_completed", b"jobs_completed", "jobs_deleted", b"jobs_deleted", "jobs_expired", b"jobs_expired", "jobs_leased", b"jobs_leased", "jobs_not_awaited", b"jobs_not_awaited", "jobs_pushed", b"jobs_pushed", "jobs_ready", b"jobs_ready", "jobs_released", b"jobs_released", "jobs_replaced", b"jobs_replaced", "jobs_retried", b"jobs_retried", "jobs_staled", b"jobs_staled", "jobs_stalled", b"jobs_stalled", "jobs_unblocked", b"jobs_unblocked", "key_forgotten", b"key_forgotten", "keys_expired", b"keys_expired", "limiter_changed", b"limiter_changed", "limiter_deleted", b"limiter_deleted", "lot_pushed", b"lot_pushed", "messages_acknowledged", b"messages_acknowledged", "messages_received", b"messages_received", "messages_sent", b"messages_sent", "parents_ended", b"parents_ended", "parents_met", b"parents_met", "phase_completed", b"phase_completed", "queue_changed", b"queue_changed", "queue_deleted", b"queue_deleted", "queue_limited", b"queue_limited", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed", "schedule_changed", b"schedule_changed", "schedule_deleted", b"schedule_deleted", "schedule_paused", b"schedule_paused", "schedule_resumed", b"schedule_resumed", "schedule_ticked", b"schedule_ticked", "unique_key_extended", b"unique_key_extended", "unique_key_forgotten", b"unique_key_forgotten", "unique_keys_extended", b"unique_keys_extended"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["batch_called", b"batch_called", "batch_cancelled", b"batch_cancelled", "batch_closed", b"batch_closed", "batch_counts_sent", b"batch_counts_sent", "batch_created", b"batch_created", "batches_counted", b"batches_counted", "batches_forgotten", b"batches_forgotten", "batches_joined", b"batches_joined", "cancel_requested", b"cancel_requested", "dependencies_failed", b"dependencies_failed", "dependents_told", b"dependents_told", "fact", b"fact", "group_changed", b"group_changed", "group_limited", b"group_limited", "group_paused", b"group_paused", "group_resumed", b"group_resumed", "job_died", b"job_died", "job_failed", b"job_failed", "job_logged", b"job_logged", "job_reported", b"job_reported", "job_updated", b"job_updated", "jobs_awaited", b"jobs_awaited", "jobs_cancelled", b"jobs_cancelled", "jobs_completed", b"jobs_completed", "jobs_deleted", b"jobs_deleted", "jobs_expired", b"jobs_expired", "jobs_leased", b"jobs_leased", "jobs_not_awaited", b"jobs_not_awaited", "jobs_pushed", b"jobs_pushed", "jobs_ready", b"jobs_ready", "jobs_released", b"jobs_released", "jobs_replaced", b"jobs_replaced", "jobs_retried", b"jobs_retried", "jobs_staled", b"jobs_staled", "jobs_stalled", b"jobs_stalled", "jobs_unblocked", b"jobs_unblocked", "key_forgotten", b"key_forgotten", "keys_expired", b"keys_expired", "limiter_changed", b"limiter_changed", "limiter_deleted", b"limiter_deleted", "lot_pushed", b"lot_pushed", "messages_acknowledged", b"messages_acknowledged", "messages_received", b"messages_received", "messages_sent", b"messages_sent", "parents_ended", b"parents_ended", "parents_met", b"parents_met", "phase_completed", b"phase_completed", "queue_changed", b"queue_changed", "queue_deleted", b"queue_deleted", "queue_limited", b"queue_limited", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed", "schedule_changed", b"schedule_changed", "schedule_deleted", b"schedule_deleted", "schedule_paused", b"schedule_paused", "schedule_resumed", b"schedule_resumed", "schedule_ticked", b"schedule_ticked", "unique_key_extended", b"unique_key_extended", "unique_key_forgotten", b"unique_key_forgotten", "unique_keys_extended", b"unique_keys_extended"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_ms", b"at_ms", "cancel_requested", b"cancel_requested", "dependencies_failed", b"dependencies_failed", "dependents_told", b"dependents_told", "fact", b"fact", "group_changed", b"group_changed", "group_limited", b"group_limited", "group_paused", b"group_paused", "group_resumed", b"group_resumed", "job_died", b"job_died", "job_failed", b"job_failed", "job_logged", b"job_logged", "job_reported", b"job_reported", "job_updated", b"job_updated", "jobs_awaited", b"jobs_awaited", "jobs_cancelled", b"jobs_cancelled", "jobs_completed", b"jobs_completed", "jobs_deleted", b"jobs_deleted", "jobs_expired", b"jobs_expired", "jobs_leased", b"jobs_leased", "jobs_not_awaited", b"jobs_not_awaited", "jobs_pushed", b"jobs_pushed", "jobs_ready", b"jobs_ready", "jobs_released", b"jobs_released", "jobs_replaced", b"jobs_replaced", "jobs_retried", b"jobs_retried", "jobs_staled", b"jobs_staled", "jobs_stalled", b"jobs_stalled", "jobs_unblocked", b"jobs_unblocked", "key_forgotten", b"key_forgotten", "keys_expired", b"keys_expired", "limiter_changed", b"limiter_changed", "limiter_deleted", b"limiter_deleted", "lot_pushed", b"lot_pushed", "messages_acknowledged", b"messages_acknowledged", "messages_received", b"messages_received", "messages_sent", b"messages_sent", "parents_ended", b"parents_ended", "parents_met", b"parents_met", "phase_completed", b"phase_completed", "queue_changed", b"queue_changed", "queue_deleted", b"queue_deleted", "queue_limited", b"queue_limited", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed", "schedule_changed", b"schedule_changed", "schedule_deleted", b"schedule_deleted", "schedule_paused", b"schedule_paused", "schedule_resumed", b"schedule_resumed", "schedule_ticked", b"schedule_ticked", "unique_key_extended", b"unique_key_extended", "unique_key_forgotten", b"unique_key_forgotten", "unique_keys_extended", b"unique_keys_extended"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_ms", b"at_ms", "batch_called", b"batch_called", "batch_cancelled", b"batch_cancelled", "batch_closed", b"batch_closed", "batch_counts_sent", b"batch_counts_sent", "batch_created", b"batch_created", "batches_counted", b"batches_counted", "batches_forgotten", b"batches_forgotten", "batches_joined", b"batches_joined", "cancel_requested", b"cancel_requested", "dependencies_failed", b"dependencies_failed", "dependents_told", b"dependents_told", "fact", b"fact", "group_changed", b"group_changed", "group_limited", b"group_limited", "group_paused", b"group_paused", "group_resumed", b"group_resumed", "job_died", b"job_died", "job_failed", b"job_failed", "job_logged", b"job_logged", "job_reported", b"job_reported", "job_updated", b"job_updated", "jobs_awaited", b"jobs_awaited", "jobs_cancelled", b"jobs_cancelled", "jobs_completed", b"jobs_completed", "jobs_deleted", b"jobs_deleted", "jobs_expired", b"jobs_expired", "jobs_leased", b"jobs_leased", "jobs_not_awaited", b"jobs_not_awaited", "jobs_pushed", b"jobs_pushed", "jobs_ready", b"jobs_ready", "jobs_released", b"jobs_released", "jobs_replaced", b"jobs_replaced", "jobs_retried", b"jobs_retried", "jobs_staled", b"jobs_staled", "jobs_stalled", b"jobs_stalled", "jobs_unblocked", b"jobs_unblocked", "key_forgotten", b"key_forgotten", "keys_expired", b"keys_expired", "limiter_changed", b"limiter_changed", "limiter_deleted", b"limiter_deleted", "lot_pushed", b"lot_pushed", "messages_acknowledged", b"messages_acknowledged", "messages_received", b"messages_received", "messages_sent", b"messages_sent", "parents_ended", b"parents_ended", "parents_met", b"parents_met", "phase_completed", b"phase_completed", "queue_changed", b"queue_changed", "queue_deleted", b"queue_deleted", "queue_limited", b"queue_limited", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed", "schedule_changed", b"schedule_changed", "schedule_deleted", b"schedule_deleted", "schedule_paused", b"schedule_paused", "schedule_resumed", b"schedule_resumed", "schedule_ticked", b"schedule_ticked", "unique_key_extended", b"unique_key_extended", "unique_key_forgotten", b"unique_key_forgotten", "unique_keys_extended", b"unique_keys_extended"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_fact: _TypeAlias = _typing.Literal["lot_pushed", "jobs_pushed", "jobs_ready", "jobs_leased", "jobs_completed", "job_failed", "job_died", "jobs_stalled", "jobs_released", "job_reported", "jobs_cancelled", "cancel_requested", "jobs_retried", "jobs_staled", "jobs_deleted", "queue_changed", "queue_paused", "queue_resumed", "queue_deleted", "keys_expired", "messages_sent", "messages_received", "messages_acknowledged", "jobs_expired", "job_updated", "key_forgotten", "jobs_replaced", "unique_key_extended", "unique_key_forgotten", "unique_keys_extended", "jobs_unblocked", "queue_limited", "job_logged", "group_changed", "group_paused", "group_resumed", "phase_completed", "group_limited", "limiter_changed", "limiter_deleted", "parents_met", "parents_ended", "dependencies_failed", "dependents_told", "jobs_awaited", "jobs_not_awaited", "schedule_changed", "schedule_deleted", "schedule_paused", "schedule_resumed", "schedule_ticked"]  # noqa: Y015
+    _WhichOneofReturnType_fact: _TypeAlias = _typing.Literal["lot_pushed", "jobs_pushed", "jobs_ready", "jobs_leased", "jobs_completed", "job_failed", "job_died", "jobs_stalled", "jobs_released", "job_reported", "jobs_cancelled", "cancel_requested", "jobs_retried", "jobs_staled", "jobs_deleted", "queue_changed", "queue_paused", "queue_resumed", "queue_deleted", "keys_expired", "messages_sent", "messages_received", "messages_acknowledged", "jobs_expired", "job_updated", "key_forgotten", "jobs_replaced", "unique_key_extended", "unique_key_forgotten", "unique_keys_extended", "jobs_unblocked", "queue_limited", "job_logged", "group_changed", "group_paused", "group_resumed", "phase_completed", "group_limited", "limiter_changed", "limiter_deleted", "parents_met", "parents_ended", "dependencies_failed", "dependents_told", "jobs_awaited", "jobs_not_awaited", "schedule_changed", "schedule_deleted", "schedule_paused", "schedule_resumed", "schedule_ticked", "batch_created", "batch_closed", "batches_joined", "batches_counted", "batch_called", "batch_counts_sent", "batch_cancelled", "batches_forgotten"]  # noqa: Y015
     _WhichOneofArgType_fact: _TypeAlias = _typing.Literal["fact", b"fact"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_fact) -> _WhichOneofReturnType_fact | None: ...
 
@@ -1570,6 +1618,7 @@ class JobsRetried(_message.Message):
     JOBS_FIELD_NUMBER: _builtins.int
     STATES_FIELD_NUMBER: _builtins.int
     AUTOMATIC_FIELD_NUMBER: _builtins.int
+    OUTCOMES_FIELD_NUMBER: _builtins.int
     automatic: _builtins.bool
     """Output only. Not by hand: they were dead, and their queue retries such jobs."""
     @_builtins.property
@@ -1580,16 +1629,23 @@ class JobsRetried(_message.Message):
     def states(self) -> _containers.RepeatedScalarFieldContainer[_job_pb2.JobState.ValueType]:
         """Output only. The states they came from."""
 
+    @_builtins.property
+    def outcomes(self) -> _containers.RepeatedScalarFieldContainer[_job_pb2.JobState.ValueType]:
+        """Output only. The states in which they ended, where some were STALE and are members of a batch; empty: as
+        `states`.
+        """
+
     def __init__(
         self,
         *,
         jobs: _abc.Iterable[_store_pb2.StoredJob] | None = ...,
         states: _abc.Iterable[_job_pb2.JobState.ValueType] | None = ...,
         automatic: _builtins.bool = ...,
+        outcomes: _abc.Iterable[_job_pb2.JobState.ValueType] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["automatic", b"automatic", "jobs", b"jobs", "states", b"states"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["automatic", b"automatic", "jobs", b"jobs", "outcomes", b"outcomes", "states", b"states"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1794,6 +1850,214 @@ class LimiterChanged(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___LimiterChanged: _TypeAlias = LimiterChanged  # noqa: Y015
+
+@_typing.final
+class BatchCreated(_message.Message):
+    """A batch was created."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BATCH_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def batch(self) -> _store_pb2.StoredBatch:
+        """Output only. The batch as it is then."""
+
+    def __init__(
+        self,
+        *,
+        batch: _store_pb2.StoredBatch | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["batch", b"batch"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch", b"batch"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BatchCreated: _TypeAlias = BatchCreated  # noqa: Y015
+
+@_typing.final
+class BatchClosed(_message.Message):
+    """A batch was closed."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    id: _builtins.int
+    """Output only. The batch."""
+    def __init__(
+        self,
+        *,
+        id: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BatchClosed: _TypeAlias = BatchClosed  # noqa: Y015
+
+@_typing.final
+class BatchesJoined(_message.Message):
+    """Jobs that became members of batches were pushed in another shard."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    IDS_FIELD_NUMBER: _builtins.int
+    COUNTS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. The batches."""
+
+    @_builtins.property
+    def counts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. New members of each."""
+
+    def __init__(
+        self,
+        *,
+        ids: _abc.Iterable[_builtins.int] | None = ...,
+        counts: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["counts", b"counts", "ids", b"ids"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BatchesJoined: _TypeAlias = BatchesJoined  # noqa: Y015
+
+@_typing.final
+class BatchesCounted(_message.Message):
+    """Members of batches ended, or were put back, in another shard."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COUNTS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def counts(self) -> _store_pb2.BatchCounts:
+        """Output only. What changed."""
+
+    def __init__(
+        self,
+        *,
+        counts: _store_pb2.BatchCounts | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["counts", b"counts"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["counts", b"counts"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BatchesCounted: _TypeAlias = BatchesCounted  # noqa: Y015
+
+@_typing.final
+class BatchCalled(_message.Message):
+    """Callbacks of a batch were decided."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    CALLS_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    id: _builtins.int
+    """Output only. The batch."""
+    calls: _builtins.int
+    """Output only. Which, added up: 1 on_success, 2 on_complete, 4 on_first_death."""
+    name: _builtins.str
+    """Output only. The name of the batch."""
+    def __init__(
+        self,
+        *,
+        id: _builtins.int = ...,
+        calls: _builtins.int = ...,
+        name: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["calls", b"calls", "id", b"id", "name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BatchCalled: _TypeAlias = BatchCalled  # noqa: Y015
+
+@_typing.final
+class BatchCountsSent(_message.Message):
+    """What happened here to members of batches of another shard was sent there."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    IDS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. The batches."""
+
+    def __init__(
+        self,
+        *,
+        ids: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ids", b"ids"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BatchCountsSent: _TypeAlias = BatchCountsSent  # noqa: Y015
+
+@_typing.final
+class BatchCancelled(_message.Message):
+    """A batch was cancelled, and closed if it was open."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    PRINCIPAL_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    id: _builtins.int
+    """Output only. The batch."""
+    principal: _builtins.str
+    """Output only. By whom."""
+    reason: _builtins.str
+    """Output only. Why."""
+    def __init__(
+        self,
+        *,
+        id: _builtins.int = ...,
+        principal: _builtins.str = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id", "principal", b"principal", "reason", b"reason"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BatchCancelled: _TypeAlias = BatchCancelled  # noqa: Y015
+
+@_typing.final
+class BatchesForgotten(_message.Message):
+    """Batches were complete for long enough."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    IDS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. The batches."""
+
+    def __init__(
+        self,
+        *,
+        ids: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ids", b"ids"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BatchesForgotten: _TypeAlias = BatchesForgotten  # noqa: Y015
 
 @_typing.final
 class LimiterDeleted(_message.Message):

@@ -102,6 +102,12 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """NOT_FOUND: there is no limiter of this name."""
     ERROR_REASON_LIMITERS_FULL: _ErrorReason.ValueType  # 61
     """RESOURCE_EXHAUSTED: there are as many limiters as there may be."""
+    ERROR_REASON_BATCH_NOT_FOUND: _ErrorReason.ValueType  # 70
+    """NOT_FOUND: there is no batch with this id; complete ones are kept for a day."""
+    ERROR_REASON_BATCH_COMPLETE: _ErrorReason.ValueType  # 71
+    """FAILED_PRECONDITION: the batch is complete or cancelled, and takes no new members."""
+    ERROR_REASON_BATCHES_FULL: _ErrorReason.ValueType  # 72
+    """RESOURCE_EXHAUSTED: there are as many batches as there may be."""
     ERROR_REASON_UNIQUE_KEY_HELD: _ErrorReason.ValueType  # 50
     """ALREADY_EXISTS: an unfinished job holds the unique key, and the push asked for REJECT."""
     ERROR_REASON_DEPENDENCIES_FULL: _ErrorReason.ValueType  # 53
@@ -200,6 +206,12 @@ ERROR_REASON_LIMITER_NOT_FOUND: ErrorReason.ValueType  # 60
 """NOT_FOUND: there is no limiter of this name."""
 ERROR_REASON_LIMITERS_FULL: ErrorReason.ValueType  # 61
 """RESOURCE_EXHAUSTED: there are as many limiters as there may be."""
+ERROR_REASON_BATCH_NOT_FOUND: ErrorReason.ValueType  # 70
+"""NOT_FOUND: there is no batch with this id; complete ones are kept for a day."""
+ERROR_REASON_BATCH_COMPLETE: ErrorReason.ValueType  # 71
+"""FAILED_PRECONDITION: the batch is complete or cancelled, and takes no new members."""
+ERROR_REASON_BATCHES_FULL: ErrorReason.ValueType  # 72
+"""RESOURCE_EXHAUSTED: there are as many batches as there may be."""
 ERROR_REASON_UNIQUE_KEY_HELD: ErrorReason.ValueType  # 50
 """ALREADY_EXISTS: an unfinished job holds the unique key, and the push asked for REJECT."""
 ERROR_REASON_DEPENDENCIES_FULL: ErrorReason.ValueType  # 53

@@ -109,6 +109,12 @@ class _EventKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_EventKind.V
     """A run of a schedule pushed nothing; `message` says why."""
     EVENT_KIND_SCHEDULE_MISSED: _EventKind.ValueType  # 67
     """Runs of a schedule were missed and left out; `message` says how many, `run_at` is the time of the last one."""
+    EVENT_KIND_BATCH_COMPLETED: _EventKind.ValueType  # 60
+    """All members of a batch have completed; `batch_id` says which, `name` has its name. Events of batches have
+    no queue.
+    """
+    EVENT_KIND_BATCH_FAILED: _EventKind.ValueType  # 61
+    """All members of a batch have ended, and not all of them completed."""
 
 class EventKind(_EventKind, metaclass=_EventKindEnumTypeWrapper):
     """What happened."""
@@ -195,6 +201,12 @@ EVENT_KIND_SCHEDULE_SKIPPED: EventKind.ValueType  # 66
 """A run of a schedule pushed nothing; `message` says why."""
 EVENT_KIND_SCHEDULE_MISSED: EventKind.ValueType  # 67
 """Runs of a schedule were missed and left out; `message` says how many, `run_at` is the time of the last one."""
+EVENT_KIND_BATCH_COMPLETED: EventKind.ValueType  # 60
+"""All members of a batch have completed; `batch_id` says which, `name` has its name. Events of batches have
+no queue.
+"""
+EVENT_KIND_BATCH_FAILED: EventKind.ValueType  # 61
+"""All members of a batch have ended, and not all of them completed."""
 Global___EventKind: _TypeAlias = EventKind  # noqa: Y015
 
 @_typing.final
@@ -223,6 +235,7 @@ class Event(_message.Message):
     STATE_BEFORE_FIELD_NUMBER: _builtins.int
     PARTIAL_FIELD_NUMBER: _builtins.int
     PARTIAL_NUMBER_FIELD_NUMBER: _builtins.int
+    BATCH_ID_FIELD_NUMBER: _builtins.int
     shard: _builtins.int
     """Output only. Its shard."""
     offset: _builtins.int
@@ -263,6 +276,8 @@ class Event(_message.Message):
     """Output only. Number of the piece: it grows by 1 with each piece of a delivery, and a gap means that pieces
     were dropped before they could be read.
     """
+    batch_id: _builtins.int
+    """Output only. The batch, for events of batches."""
     @_builtins.property
     def at(self) -> _timestamp_pb2.Timestamp:
         """Output only. When it was decided."""
@@ -294,10 +309,11 @@ class Event(_message.Message):
         state_before: _job_pb2.JobState.ValueType = ...,
         partial: _builtins.bytes = ...,
         partial_number: _builtins.int = ...,
+        batch_id: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["at", b"at", "run_at", b"run_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["at", b"at", "attempt", b"attempt", "delivery", b"delivery", "error_message", b"error_message", "error_type", b"error_type", "job_id", b"job_id", "kind", b"kind", "message", b"message", "name", b"name", "offset", b"offset", "partial", b"partial", "partial_number", b"partial_number", "progress", b"progress", "queue", b"queue", "reason", b"reason", "run_at", b"run_at", "shard", b"shard", "state", b"state", "state_before", b"state_before", "worker", b"worker"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at", b"at", "attempt", b"attempt", "batch_id", b"batch_id", "delivery", b"delivery", "error_message", b"error_message", "error_type", b"error_type", "job_id", b"job_id", "kind", b"kind", "message", b"message", "name", b"name", "offset", b"offset", "partial", b"partial", "partial_number", b"partial_number", "progress", b"progress", "queue", b"queue", "reason", b"reason", "run_at", b"run_at", "shard", b"shard", "state", b"state", "state_before", b"state_before", "worker", b"worker"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -175,6 +175,7 @@ class JobFilter(_message.Message):
     ERROR_CONTAINS_FIELD_NUMBER: _builtins.int
     GROUP_FIELD_NUMBER: _builtins.int
     TAGS_FIELD_NUMBER: _builtins.int
+    BATCH_ID_FIELD_NUMBER: _builtins.int
     queue: _builtins.str
     """Optional. The queue."""
     name: _builtins.str
@@ -185,6 +186,8 @@ class JobFilter(_message.Message):
     """Optional. Part of the last error's message."""
     group: _builtins.str
     """Optional. The group."""
+    batch_id: _builtins.int
+    """Optional. The batch that the job is a member of. Unset: any, and none."""
     @_builtins.property
     def states(self) -> _containers.RepeatedScalarFieldContainer[_job_pb2.JobState.ValueType]:
         """Optional. Any of these states. Unset: any."""
@@ -218,10 +221,11 @@ class JobFilter(_message.Message):
         error_contains: _builtins.str = ...,
         group: _builtins.str = ...,
         tags: _abc.Iterable[_builtins.str] | None = ...,
+        batch_id: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_name", b"_name", "name", b"name", "pushed_after", b"pushed_after", "pushed_before", b"pushed_before"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_name", b"_name", "error_contains", b"error_contains", "error_type", b"error_type", "group", b"group", "headers", b"headers", "name", b"name", "pushed_after", b"pushed_after", "pushed_before", b"pushed_before", "queue", b"queue", "states", b"states", "tags", b"tags"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_name", b"_name", "batch_id", b"batch_id", "error_contains", b"error_contains", "error_type", b"error_type", "group", b"group", "headers", b"headers", "name", b"name", "pushed_after", b"pushed_after", "pushed_before", b"pushed_before", "queue", b"queue", "states", b"states", "tags", b"tags"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__name: _TypeAlias = _typing.Literal["name"]  # noqa: Y015
     _WhichOneofArgType__name: _TypeAlias = _typing.Literal["_name", b"_name"]  # noqa: Y015

@@ -674,7 +674,9 @@ class JobOptions(_message.Message):
     1 … 1,000,000; at most all that a rate has in store. Unset: 1.
     """
     batch_id: _builtins.int
-    """Optional. The batch this job belongs to. Not served yet: UNIMPLEMENTED."""
+    """Optional. The batch that this job is a member of (`BatchService`). Unknown: BATCH_NOT_FOUND; complete or
+    cancelled: BATCH_COMPLETE. Members are always written: MEMORY counts as BUFFERED. Unset: none.
+    """
     webhook: _builtins.str
     """Optional. A URL told when this job ends. Not served yet: UNIMPLEMENTED."""
     min_worker_version: _builtins.str

@@ -1081,6 +1081,7 @@ class ShardMessage(_message.Message):
     JOBS_NOT_LIVE_FIELD_NUMBER: _builtins.int
     ENDS_OF_JOBS_FIELD_NUMBER: _builtins.int
     FORGET_JOBS_FIELD_NUMBER: _builtins.int
+    BATCH_COUNTS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def push_jobs(self) -> Global___PushJobs:
         """Jobs are to be pushed."""
@@ -1101,6 +1102,10 @@ class ShardMessage(_message.Message):
     def forget_jobs(self) -> Global___AwaitJobs:
         """A shard waits for jobs no more."""
 
+    @_builtins.property
+    def batch_counts(self) -> Global___BatchCounts:
+        """Members of batches of the receiving shard ended, or were put back."""
+
     def __init__(
         self,
         *,
@@ -1109,16 +1114,219 @@ class ShardMessage(_message.Message):
         jobs_not_live: Global___JobsNotLive | None = ...,
         ends_of_jobs: Global___EndsOfJobs | None = ...,
         forget_jobs: Global___AwaitJobs | None = ...,
+        batch_counts: Global___BatchCounts | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["await_jobs", b"await_jobs", "ends_of_jobs", b"ends_of_jobs", "forget_jobs", b"forget_jobs", "jobs_not_live", b"jobs_not_live", "message", b"message", "push_jobs", b"push_jobs"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["await_jobs", b"await_jobs", "batch_counts", b"batch_counts", "ends_of_jobs", b"ends_of_jobs", "forget_jobs", b"forget_jobs", "jobs_not_live", b"jobs_not_live", "message", b"message", "push_jobs", b"push_jobs"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["await_jobs", b"await_jobs", "ends_of_jobs", b"ends_of_jobs", "forget_jobs", b"forget_jobs", "jobs_not_live", b"jobs_not_live", "message", b"message", "push_jobs", b"push_jobs"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["await_jobs", b"await_jobs", "batch_counts", b"batch_counts", "ends_of_jobs", b"ends_of_jobs", "forget_jobs", b"forget_jobs", "jobs_not_live", b"jobs_not_live", "message", b"message", "push_jobs", b"push_jobs"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["push_jobs", "await_jobs", "jobs_not_live", "ends_of_jobs", "forget_jobs"]  # noqa: Y015
+    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["push_jobs", "await_jobs", "jobs_not_live", "ends_of_jobs", "forget_jobs", "batch_counts"]  # noqa: Y015
     _WhichOneofArgType_message: _TypeAlias = _typing.Literal["message", b"message"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_message) -> _WhichOneofReturnType_message | None: ...
 
 Global___ShardMessage: _TypeAlias = ShardMessage  # noqa: Y015
+
+@_typing.final
+class BatchCounts(_message.Message):
+    """Changes of the counts of batches, in columns; those of members that were put back are negative."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    IDS_FIELD_NUMBER: _builtins.int
+    DONE_FIELD_NUMBER: _builtins.int
+    DEAD_FIELD_NUMBER: _builtins.int
+    CANCELLED_FIELD_NUMBER: _builtins.int
+    EXPIRED_FIELD_NUMBER: _builtins.int
+    DELETED_FIELD_NUMBER: _builtins.int
+    HAS_DIED_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. The batches."""
+
+    @_builtins.property
+    def done(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. Members that completed."""
+
+    @_builtins.property
+    def dead(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. Members that died."""
+
+    @_builtins.property
+    def cancelled(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. Members that were cancelled."""
+
+    @_builtins.property
+    def expired(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. Members that expired."""
+
+    @_builtins.property
+    def deleted(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. Members that were deleted before they ended."""
+
+    @_builtins.property
+    def has_died(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bool]:
+        """Output only. Whether any died, even if it was put back since."""
+
+    def __init__(
+        self,
+        *,
+        ids: _abc.Iterable[_builtins.int] | None = ...,
+        done: _abc.Iterable[_builtins.int] | None = ...,
+        dead: _abc.Iterable[_builtins.int] | None = ...,
+        cancelled: _abc.Iterable[_builtins.int] | None = ...,
+        expired: _abc.Iterable[_builtins.int] | None = ...,
+        deleted: _abc.Iterable[_builtins.int] | None = ...,
+        has_died: _abc.Iterable[_builtins.bool] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cancelled", b"cancelled", "dead", b"dead", "deleted", b"deleted", "done", b"done", "expired", b"expired", "has_died", b"has_died", "ids", b"ids"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BatchCounts: _TypeAlias = BatchCounts  # noqa: Y015
+
+@_typing.final
+class StoredCallback(_message.Message):
+    """A job that a batch pushes."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    QUEUE_FIELD_NUMBER: _builtins.int
+    OPTIONS_FIELD_NUMBER: _builtins.int
+    PAYLOAD_FIELD_NUMBER: _builtins.int
+    GROUP_FIELD_NUMBER: _builtins.int
+    UNIQUE_KEY_FIELD_NUMBER: _builtins.int
+    DELAY_MS_FIELD_NUMBER: _builtins.int
+    SHARD_FIELD_NUMBER: _builtins.int
+    queue: _builtins.str
+    """Output only. The queue."""
+    options: _builtins.bytes
+    """Output only. Its options: a JobOptions as bytes, without group and unique key."""
+    payload: _builtins.bytes
+    """Output only. Its payload."""
+    group: _builtins.str
+    """Output only. Its group."""
+    unique_key: _builtins.str
+    """Output only. Its unique key."""
+    delay_ms: _builtins.int
+    """Output only. How long after its push it becomes READY."""
+    shard: _builtins.int
+    """Output only. The shard of the queue."""
+    def __init__(
+        self,
+        *,
+        queue: _builtins.str = ...,
+        options: _builtins.bytes = ...,
+        payload: _builtins.bytes = ...,
+        group: _builtins.str = ...,
+        unique_key: _builtins.str = ...,
+        delay_ms: _builtins.int = ...,
+        shard: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["delay_ms", b"delay_ms", "group", b"group", "options", b"options", "payload", b"payload", "queue", b"queue", "shard", b"shard", "unique_key", b"unique_key"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StoredCallback: _TypeAlias = StoredCallback  # noqa: Y015
+
+@_typing.final
+class StoredBatch(_message.Message):
+    """A batch of this shard, or what is still to be sent to the shard of another one."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    TAGS_FIELD_NUMBER: _builtins.int
+    PARENT_ID_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    ON_SUCCESS_FIELD_NUMBER: _builtins.int
+    ON_COMPLETE_FIELD_NUMBER: _builtins.int
+    ON_FIRST_DEATH_FIELD_NUMBER: _builtins.int
+    TOTAL_FIELD_NUMBER: _builtins.int
+    COUNTS_FIELD_NUMBER: _builtins.int
+    CREATED_MS_FIELD_NUMBER: _builtins.int
+    CLOSED_MS_FIELD_NUMBER: _builtins.int
+    COMPLETED_MS_FIELD_NUMBER: _builtins.int
+    CANCELLED_MS_FIELD_NUMBER: _builtins.int
+    CANCELLED_BY_FIELD_NUMBER: _builtins.int
+    CANCEL_REASON_FIELD_NUMBER: _builtins.int
+    CALLED_FIELD_NUMBER: _builtins.int
+    id: _builtins.int
+    """Output only. Its id."""
+    name: _builtins.str
+    """Output only. Its name."""
+    parent_id: _builtins.int
+    """Output only. The batch that it is a member of; 0: none."""
+    request_id: _builtins.str
+    """Output only. The id of the request that created it."""
+    total: _builtins.int
+    """Output only. Members."""
+    created_ms: _builtins.int
+    """Output only. When it was created, in milliseconds since 1970."""
+    closed_ms: _builtins.int
+    """Output only. When it was closed; 0: it is open."""
+    completed_ms: _builtins.int
+    """Output only. When it became complete; 0: it is not."""
+    cancelled_ms: _builtins.int
+    """Output only. When it was cancelled; 0: it was not."""
+    cancelled_by: _builtins.str
+    """Output only. Who cancelled it."""
+    cancel_reason: _builtins.str
+    """Output only. Why."""
+    called: _builtins.int
+    """Output only. Callbacks that were decided, as in BatchCalled."""
+    @_builtins.property
+    def tags(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Output only. Its tags."""
+
+    @_builtins.property
+    def on_success(self) -> Global___StoredCallback:
+        """Output only. Pushed when all members have completed."""
+
+    @_builtins.property
+    def on_complete(self) -> Global___StoredCallback:
+        """Output only. Pushed when all members have ended."""
+
+    @_builtins.property
+    def on_first_death(self) -> Global___StoredCallback:
+        """Output only. Pushed when the first member is dead."""
+
+    @_builtins.property
+    def counts(self) -> Global___BatchCounts:
+        """Output only. How members ended; of a batch of another shard what is still to be sent."""
+
+    def __init__(
+        self,
+        *,
+        id: _builtins.int = ...,
+        name: _builtins.str = ...,
+        tags: _abc.Iterable[_builtins.str] | None = ...,
+        parent_id: _builtins.int = ...,
+        request_id: _builtins.str = ...,
+        on_success: Global___StoredCallback | None = ...,
+        on_complete: Global___StoredCallback | None = ...,
+        on_first_death: Global___StoredCallback | None = ...,
+        total: _builtins.int = ...,
+        counts: Global___BatchCounts | None = ...,
+        created_ms: _builtins.int = ...,
+        closed_ms: _builtins.int = ...,
+        completed_ms: _builtins.int = ...,
+        cancelled_ms: _builtins.int = ...,
+        cancelled_by: _builtins.str = ...,
+        cancel_reason: _builtins.str = ...,
+        called: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["counts", b"counts", "on_complete", b"on_complete", "on_first_death", b"on_first_death", "on_success", b"on_success"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["called", b"called", "cancel_reason", b"cancel_reason", "cancelled_by", b"cancelled_by", "cancelled_ms", b"cancelled_ms", "closed_ms", b"closed_ms", "completed_ms", b"completed_ms", "counts", b"counts", "created_ms", b"created_ms", "id", b"id", "name", b"name", "on_complete", b"on_complete", "on_first_death", b"on_first_death", "on_success", b"on_success", "parent_id", b"parent_id", "request_id", b"request_id", "tags", b"tags", "total", b"total"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StoredBatch: _TypeAlias = StoredBatch  # noqa: Y015
 
 @_typing.final
 class AwaitJobs(_message.Message):
@@ -1241,6 +1449,9 @@ class PushJobs(_message.Message):
     PAYLOAD_BLOCK_FIELD_NUMBER: _builtins.int
     COUNT_FIELD_NUMBER: _builtins.int
     COLUMNS_FIELD_NUMBER: _builtins.int
+    GROUP_FIELD_NUMBER: _builtins.int
+    UNIQUE_KEY_FIELD_NUMBER: _builtins.int
+    DELAY_MS_FIELD_NUMBER: _builtins.int
     queue: _builtins.str
     """Output only. The queue."""
     options: _builtins.bytes
@@ -1249,6 +1460,12 @@ class PushJobs(_message.Message):
     """Output only. One payload a job: a PayloadBlock as bytes."""
     count: _builtins.int
     """Output only. How many jobs."""
+    group: _builtins.str
+    """Output only. The group of the only job."""
+    unique_key: _builtins.str
+    """Output only. The unique key of the only job."""
+    delay_ms: _builtins.int
+    """Output only. How long after their push they become READY."""
     @_builtins.property
     def columns(self) -> Global___StoredColumns:
         """Output only. What they have of their own; unset: nothing."""
@@ -1261,10 +1478,13 @@ class PushJobs(_message.Message):
         payload_block: _builtins.bytes = ...,
         count: _builtins.int = ...,
         columns: Global___StoredColumns | None = ...,
+        group: _builtins.str = ...,
+        unique_key: _builtins.str = ...,
+        delay_ms: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["columns", b"columns"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["columns", b"columns", "count", b"count", "options", b"options", "payload_block", b"payload_block", "queue", b"queue"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["columns", b"columns", "count", b"count", "delay_ms", b"delay_ms", "group", b"group", "options", b"options", "payload_block", b"payload_block", "queue", b"queue", "unique_key", b"unique_key"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

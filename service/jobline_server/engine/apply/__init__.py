@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from jobline_server.engine import entries
 from jobline_server.engine.apply import (
+    batches,
     blocked,
     deletes,
     dependencies,
@@ -53,6 +54,7 @@ APPLY: ApplyTable = {
     **schedules.APPLY,
     **messages.APPLY,
     **unique.APPLY,
+    **batches.APPLY,
 }
 
 
@@ -61,6 +63,8 @@ def apply(shard: ShardState, fact: entries.Fact, offset: int) -> None:
     APPLY[type(fact)](shard, fact, offset)
     if shard.unique.freed:
         unique.hand_over_keys(shard, fact.at_ms, offset)
+    if shard.batches.live:
+        batches.note_ends(shard)
     if shard.dependencies.has_any:
         dependencies.note_ends(shard, fact, volatile=not offset)
     if shard.schedules.by_job:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
+from types import MappingProxyType
 
 from jobline_server.engine.decide.unique_holders import is_key_taken
 from jobline_server.engine.entries import (
@@ -20,6 +21,8 @@ from jobline_server.engine.queue import Queue
 from jobline_server.engine.records import JobRecord
 from jobline_server.engine.values import JobState, Now
 from jobline_server.engine.view import ShardView
+
+NO_OUTCOMES: Mapping[int, JobState] = MappingProxyType({})
 
 
 def decide_promote(shard: ShardView, now: Now, ids: Iterable[int]) -> list[int]:
@@ -86,10 +89,11 @@ def decide_retry(
     ended: Sequence[tuple[JobRecord, JobState]],
     *,
     automatic: bool = False,
+    outcomes: Mapping[int, JobState] = NO_OUTCOMES,
 ) -> list[int]:
     """Makes ended jobs READY again, attempts and stalls at zero. Returns the ids that are live,
     that come twice, whose queue was deleted after the caller read them, or whose unique key another
-    job holds.
+    job holds. `outcomes` are the states in which STALE ones ended.
 
     The fact takes over the records, which are reset in place: copying would be most of the work.
     """
@@ -112,7 +116,10 @@ def decide_retry(
     if chosen:
         records = [record for record, _ in chosen.values()]
         states = [state for _, state in chosen.values()]
-        shard.emit(JobsRetried(now.wall_ms, records, states, automatic))
+        ends: list[JobState] = []
+        if outcomes and any(record.options.rules.batch_id for record in records):
+            ends = [outcomes.get(record.id, state) for record, state in chosen.values()]
+        shard.emit(JobsRetried(now.wall_ms, records, states, automatic, ends))
     return skipped
 
 

@@ -7,6 +7,12 @@ take too long, opens gates, ends expired leases and forgets old keys.
 from __future__ import annotations
 
 from jobline_server.engine import limits
+from jobline_server.engine.decide.batches import (
+    forget_batches,
+    has_sendable,
+    next_forgotten_ms,
+    settle_batches,
+)
 from jobline_server.engine.decide.dependencies import end_block_timeouts, release_dependents
 from jobline_server.engine.decide.expired import expire_waiting, has_due
 from jobline_server.engine.decide.expiry import expire_due
@@ -36,6 +42,10 @@ def tick(shard: ShardView, now: Now) -> bool:
     if shard.dependencies.has_any:
         more |= end_block_timeouts(shard, now, limits.SLICE_TIMEOUTS)
         more |= release_dependents(shard, now, limits.SLICE_DEPENDENTS)
+    if shard.batches.has_work():
+        more |= settle_batches(shard, now, limits.SLICE_BATCHES)
+    if shard.batches.completed:
+        more |= forget_batches(shard, now)
     more |= shard.forget_keys(shard.age.at(now), limits.SLICE_KEYS)
     return more
 
@@ -63,6 +73,12 @@ def next_deadline(shard: ShardView, now: Now) -> int | None:
     group_ms = shard.closed_groups.wait_ms(now)
     if group_ms is not None:
         waits.append(group_ms)
+    if shard.batches.due or (shard.batches.unsent and has_sendable(shard)):
+        waits.append(0)
+    elif shard.batches.completed:
+        forgotten_ms = next_forgotten_ms(shard, shard.batches.completed)
+        if forgotten_ms is not None:
+            waits.append(forgotten_ms - now.wall_ms)
     if shard.group_rates:
         waits.append(SWEEP_MS)
     if shard.dependencies.has_any:

@@ -68,6 +68,7 @@ def job_filter(message: job_admin_service_pb2.JobFilter) -> JobFilter:
             error_contains=_error_text(message.error_contains, "error_contains"),
             group=_group(message),
             tags=_tags(message),
+            batches=frozenset([message.batch_id]) if message.batch_id else frozenset(),
         )
     except Refused as refused:
         raise fields.within("filter", refused) from None

@@ -255,6 +255,7 @@ OPTION_CHECKS: dict[str, Check] = {
     "phases": _phases,
     "limiters": limiters,
     "cost": lambda value, field: fields.integer(value, field, 1, limits.COST_MAX),
+    "batch_id": _anything,
     "lifo": _anything,
     "ttl": _ttl,
     "timeout": _timeout,

@@ -33,6 +33,8 @@ from jobline_server.runtime.views import Audit, BulkResult, JobFilter, Selection
 LIVE = frozenset({JobState.SCHEDULED, JobState.BLOCKED, JobState.READY, JobState.ACTIVE})
 DELETABLE = frozenset({JobState.SCHEDULED, JobState.BLOCKED, JobState.READY}) | KEPT_STATES
 
+_STALE = JobState.STALE
+
 # Slices that are decided before one waits for the disk: a commit each would take most of the time.
 SLICES_A_COMMIT = 8
 
@@ -253,7 +255,8 @@ class Bulk:
             room = limits.SELECTION_IDS_MAX - len(result.full_ids)
             result.full_ids += islice((i for i in look.kept if i not in fits), room)
         ended = [(look.kept[job_id].record, look.kept[job_id].state) for job_id in fits]
-        left = decide_retry(shard, self._core.now(), ended)
+        stale = {one: kept.outcome for one, kept in look.kept.items() if kept.state is _STALE}
+        left = decide_retry(shard, self._core.now(), ended, outcomes=stale)
         result.count += len(ended) - len(left)
         return [*left, *(one for one in look.ids if one not in fits)]
 

@@ -66,6 +66,8 @@ def live_items(shard: Shard, wanted: JobFilter, after: int) -> Iterator[list[Ite
     queue = shard.queues.get(wanted.queue) if wanted.queue else None
     if wanted.queue and queue is None:
         return
+    if wanted.batches and wanted.batches.isdisjoint(shard.batches.live):
+        return
     for found in items_from(shard, queue, after + 1, LOOK_IDS):
         yield [item for item in found if may_have_wanted(item, wanted)]
 
@@ -172,6 +174,7 @@ class EndedWalk:
         self._by_record = bool(
             wanted.headers
             or wanted.tags
+            or wanted.batches
             or wanted.group
             or wanted.pushed_after_ms is not None
             or wanted.pushed_before_ms is not None

@@ -22,6 +22,7 @@ from jobline_server.engine import (
 )
 from jobline_server.engine.effects import Applied, KeyHandedOver, endings_of
 from jobline_server.engine.values import JobState
+from jobline_server.runtime.watch.event_batches import BATCHES
 from jobline_server.runtime.watch.event_blocked import BLOCKED, pushed_some_blocked, unblocked
 from jobline_server.runtime.watch.event_duplicates import duplicates
 from jobline_server.runtime.watch.event_endings import ended_runs
@@ -297,4 +298,5 @@ EVENTS: dict[type, Callable[[EventOrigin, Any], Iterator[EventRun]] | None] = {
     message_entries.MessagesSent: None,  # what a message causes has events of its own
     message_entries.MessagesReceived: None,
     message_entries.MessagesAcknowledged: None,
+    **BATCHES,
 }

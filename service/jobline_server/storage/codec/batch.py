@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from jobline.v1 import entry_pb2
 from jobline_server.engine.entries import Fact, LotPushed
 from jobline_server.storage.codec import (
+    batches,
     blocked,
     ends,
     groups,
@@ -44,6 +45,7 @@ FACTS: FactTable = {
     **schedules.FACTS,
     **messages.FACTS,
     **unique.FACTS,
+    **batches.FACTS,
 }
 
 # Looked up once a fact, so each is a table of its own.

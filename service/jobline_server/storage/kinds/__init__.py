@@ -9,6 +9,7 @@ To change what is written: change `store.proto` (it says how), then the two func
 """
 
 from jobline_server.storage.kinds.awaited import AWAITED
+from jobline_server.storage.kinds.batches import BATCHES
 from jobline_server.storage.kinds.bundles import BUNDLES
 from jobline_server.storage.kinds.counters import COUNTERS
 from jobline_server.storage.kinds.groups import GROUPS
@@ -40,6 +41,7 @@ KINDS: tuple[DurableKind, ...] = (
     GROUPS,
     LIMITERS,
     SCHEDULES,
+    BATCHES,
 )
 
 __all__ = ["KINDS"]
