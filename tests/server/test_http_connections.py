@@ -5,6 +5,7 @@ connection goes where there are too many.
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import time
 from collections.abc import AsyncIterator
@@ -41,6 +42,23 @@ async def test_unread_replies_end_the_connection(
     state = port_of(server).server_state
     await until(lambda: len(state.connections) == 1)
     await until(lambda: not state.connections and not state.tasks)
+
+
+async def test_unread_replies_of_calls_are_counted(server: RunningServer, raw: Raw) -> None:
+    """Among those of gRPC, whose bound they share; a caller that reads on gets all of it."""
+    big = json.dumps({"queue": "q", "payloads": [base64.b64encode(bytes(9_000_000)).decode()]})
+    pull = b'{"queues": [{"queue": "q"}], "maxMessageBytes": "20000000"}'
+    async with client_of(server) as client:
+        await call_json(client, "JobService/Push", json.loads(big))
+    admission = server.server.admission
+
+    raw.send(whole("JobService/Pull", pull))
+    await until(lambda: admission.reply_bytes > 12_000_000)
+
+    status, _, body = await raw.reply()
+    assert status == 200
+    assert len(json.loads(body)["jobs"][0]["payload"]) == 12_000_000
+    await until(lambda: admission.reply_bytes == 0)
 
 
 async def test_a_caller_that_leaves_gets_no_jobs(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from typing import Any, Protocol
 
 from starlette.middleware.cors import CORSMiddleware
@@ -60,6 +60,9 @@ class Calls(Protocol):
 
     async def answer(self, path: str, headers: Mapping[str, str], body: bytes, peer: str) -> Reply:
         """Returns the reply to a call."""
+
+    def writing(self, reply_bytes: int) -> AbstractContextManager[None]:
+        """Counts a reply while it is written."""
 
     def untaken(self) -> None:
         """Takes note that the reply of the running task's call was not written."""
@@ -114,7 +117,8 @@ class CallsBeforePages:
     async def _write(self, send: Send, reply: Reply, watch: Watch) -> None:
         try:
             await watch.check()
-            await write(send, *reply)
+            with self._calls.writing(len(reply[2])):
+                await write(send, *reply)
         except BaseException:
             self._calls.untaken()
             raise

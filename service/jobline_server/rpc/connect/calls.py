@@ -7,7 +7,8 @@ with the body; `untaken` where the reply could not be written. All three run in 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import grpc
@@ -167,6 +168,15 @@ class ConnectCalls:
             self.untaken()
             raise
         return Reply(200, [("content-type", head.media_type)], written)
+
+    @contextmanager
+    def writing(self, reply_bytes: int) -> Iterator[None]:
+        """Counts a reply until it is written, as replies of gRPC are."""
+        self._admission.reply_bytes += reply_bytes
+        try:
+            yield
+        finally:
+            self._admission.reply_bytes -= reply_bytes
 
     def untaken(self) -> None:
         """Undoes what only a caller who got the reply may keep: its leases."""
