@@ -95,8 +95,8 @@ CONNECT := tests/connect/node_modules/.package-lock.json
 connect-client: $(CONNECT)  ## Install the packages of tests/connect, if there is npm
 
 $(CONNECT): tests/connect/package-lock.json
-	@if command -v npm >/dev/null; then cd tests/connect && npm ci --silent --no-audit --no-fund; \
-	  else echo "no npm: the test of Connect's own client is skipped"; fi
+	@(command -v npm >/dev/null && cd tests/connect && npm ci --silent --no-audit --no-fund) \
+	  || echo "no packages from npm: the test of Connect's own client is skipped"
 
 .PHONY: test
 test: $(SETUP) $(CONNECT)  ## Run the tests, without those that kill servers and fill disks

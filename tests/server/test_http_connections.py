@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import socket
 import time
 from collections.abc import AsyncIterator
 
@@ -35,13 +36,25 @@ async def test_unread_replies_end_the_connection(
     server: RunningServer, raw: Raw, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A caller that reads nothing holds neither memory nor a connection."""
+    state = port_of(server).server_state
+    await until(lambda: len(state.connections) == 1)
     monkeypatch.setattr(connections, "EXCHANGE_SECONDS", 0.2)
     request = b"GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n"
     raw.send(request * 100)  # 15 MB
 
-    state = port_of(server).server_state
-    await until(lambda: len(state.connections) == 1)
     await until(lambda: not state.connections and not state.tasks)
+
+
+async def test_a_reply_does_not_wait_for_an_acknowledgement(
+    server: RunningServer, raw: Raw
+) -> None:
+    """Its head and its body are two writes, of which Nagle's algorithm would hold the second."""
+    raw.send(whole("JobService/Push", PUSH))
+    assert (await raw.reply())[0] == 200
+
+    (connection,) = port_of(server).server_state.connections
+    opened = connection.transport.get_extra_info("socket")
+    assert opened.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 async def test_unread_replies_of_calls_are_counted(server: RunningServer, raw: Raw) -> None:

@@ -11,6 +11,7 @@ scrapers always get through. Between two requests uvicorn's keep-alive timeout a
 from __future__ import annotations
 
 import asyncio
+from itertools import islice
 from typing import Any
 
 import h11
@@ -24,13 +25,47 @@ EXCHANGE_SECONDS = 10.0
 BYTES_PER_SECOND_MIN = 16 << 10
 
 
-class BoundedProtocol(H11Protocol):
-    """uvicorn's connection, with these bounds. `connections_max`: how many there may be."""
+# Of connections over the bound, an idle one is looked for among this many of the oldest.
+OLDEST = 50
 
-    def __init__(self, *, connections_max: int, **named: Any) -> None:
+
+class Connections:
+    """The connections of a port, up to `limit`; those whose request or reply began last are at the
+    end.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._by_age: dict[BoundedProtocol, None] = {}
+
+    def renew(self, connection: BoundedProtocol) -> None:
+        """Puts a connection at the end."""
+        self._by_age.pop(connection, None)
+        self._by_age[connection] = None
+
+    def discard(self, connection: BoundedProtocol) -> None:
+        """Forgets a connection."""
+        self._by_age.pop(connection, None)
+
+    def make_room(self) -> None:
+        """Aborts a connection if there are as many as there may be."""
+        if len(self._by_age) < self._limit:
+            return
+        found = next((one for one in islice(self._by_age, OLDEST) if one.is_idle()), None)
+        if found is None:
+            found = next((one for one in self._by_age if not one.is_calling()), None)
+        found = found or next(iter(self._by_age))
+        found.transport.abort()
+        self.discard(found)
+
+
+class BoundedProtocol(H11Protocol):
+    """uvicorn's connection, with these bounds."""
+
+    def __init__(self, *, among: Connections, **named: Any) -> None:
         super().__init__(**named)
         self.conn = self._parser = CountingConnection(on_reply=self._begin)
-        self._connections_max = connections_max
+        self._among = among
         # Since when the request or the reply that is under way has been, or since when none is.
         self._since = 0.0
         self._moved = 0
@@ -39,10 +74,7 @@ class BoundedProtocol(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         """Aborts another connection if there are too many, and starts the time limit."""
-        if len(self.connections) >= self._connections_max:
-            worst = min(self.connections, key=_worth)
-            worst.transport.abort()
-            self.connections.discard(worst)
+        self._among.make_room()
         super().connection_made(transport)
         self._begin()
 
@@ -68,6 +100,7 @@ class BoundedProtocol(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stops the time limit."""
+        self._among.discard(self)
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -89,12 +122,9 @@ class BoundedProtocol(H11Protocol):
             and not self.transport.get_write_buffer_size()
         )
 
-    def worth(self) -> tuple[int, float]:
-        """Returns how much is lost with this connection; the least is the first to go."""
-        return (2 if self.is_calling() else 0 if self.is_idle() else 1), self._since
-
     def _begin(self) -> None:
         """Starts the time limit of a request or a reply."""
+        self._among.renew(self)
         self._since = self.loop.time()
         self._moved = self._progress()
         if self._timer is not None:
@@ -110,7 +140,7 @@ class BoundedProtocol(H11Protocol):
         """Aborts the connection if the time is over."""
         self._timer = None
         if self.is_calling():
-            self._begin()
+            self._timer = self.loop.call_later(EXCHANGE_SECONDS, self._check)
         elif not self.is_idle():
             seconds = EXCHANGE_SECONDS
             # The rest of a body that was refused is read and dropped for a while, because callers
@@ -130,7 +160,3 @@ class BoundedProtocol(H11Protocol):
     def _cycle(self) -> RequestResponseCycle | None:
         """Returns the request that is under way or was the last; uvicorn's types know no None."""
         return self.cycle
-
-
-def _worth(connection: object) -> tuple[int, float]:
-    return connection.worth() if isinstance(connection, BoundedProtocol) else (0, 0.0)

@@ -15,7 +15,7 @@ import uvicorn
 
 from jobline_server.addresses import split_address
 from jobline_server.web.calls import App
-from jobline_server.web.connections import BoundedProtocol
+from jobline_server.web.connections import BoundedProtocol, Connections
 
 # At a stop: how long callers have to send the rest of a request and to read their replies.
 REPLIES_SECONDS = 1.0
@@ -31,7 +31,7 @@ class WebServer:
     def __init__(self, app: App, *, connections_max: int) -> None:
         self._config = uvicorn.Config(
             app,
-            http=partial(BoundedProtocol, connections_max=connections_max),  # type: ignore[arg-type]  # makes one
+            http=partial(BoundedProtocol, among=Connections(connections_max)),  # type: ignore[arg-type]  # makes one
             # A WebSocket would leave the bounds on connections. X-Forwarded-For is what a caller
             # says, and would be a way around client rates.
             ws="none",
@@ -86,7 +86,9 @@ def bind(listen: str) -> socket.socket:
     except ValueError as error:
         raise CannotListen(f"{listen}: {error}") from None
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    # With the protocol named, asyncio turns off Nagle's algorithm for the connections. A reply's
+    # head and body are two writes: the second would wait 40 ms for an acknowledgement.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host.strip("[]"), port))
