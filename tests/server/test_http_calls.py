@@ -238,7 +238,9 @@ async def test_an_unknown_encoding_is_refused(http: httpx.AsyncClient) -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [b"no gzip", gzip.compress(PUSH)[:-4], gzip.compress(PUSH) + b"x", gzip.compress(b"")]
+    "body",
+    [b"no gzip", gzip.compress(PUSH)[:-4], gzip.compress(PUSH) + b"x", gzip.compress(b"")],
+    ids=["no gzip", "cut short", "more behind it", "nothing in it"],
 )
 async def test_a_damaged_encoding_is_refused(http: httpx.AsyncClient, body: bytes) -> None:
     refusal = refusal_of(await post(http, "JobService/Push", body, content_encoding="gzip"))
