@@ -89,8 +89,17 @@ format: $(SETUP)  ## Format code and protos
 types: $(SETUP)  ## Run mypy, strict for the server and the client
 	$(BIN)/mypy $(CHECKED)
 
+# Connect's own client calls the server in one test; without npm that test is skipped and says so.
+CONNECT := tests/connect/node_modules/.package-lock.json
+.PHONY: connect-client
+connect-client: $(CONNECT)  ## Install the packages of tests/connect, if there is npm
+
+$(CONNECT): tests/connect/package-lock.json
+	@(command -v npm >/dev/null && cd tests/connect && npm ci --silent --no-audit --no-fund) \
+	  || echo "no packages from npm: the test of Connect's own client is skipped"
+
 .PHONY: test
-test: $(SETUP)  ## Run the tests, without those that kill servers and fill disks
+test: $(SETUP) $(CONNECT)  ## Run the tests, without those that kill servers and fill disks
 	$(BIN)/pytest -m 'not fault' -n $(WORKERS) --dist loadfile $(MACHINES:%=--ignore=%)
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile $(MACHINES)
 
@@ -146,5 +155,6 @@ soak: $(SETUP)  ## Load a server with everything at once and report growth: make
 .PHONY: clean
 clean:  ## Remove what the targets made: environments, caches, builds
 	rm -rf .venv .gen-venv .tools .demo .bench .bench-compare .bench-trees build dist clients/python/build clients/python/dist
+	rm -rf tests/connect/node_modules
 	rm -rf .coverage .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find service clients tests benchmarks scripts -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -25,6 +25,7 @@ from jobline_server.background.periodic import Background
 from jobline_server.background.retention import RetentionTask
 from jobline_server.background.unhandled import UnhandledNames
 from jobline_server.config import Settings
+from jobline_server.http_port import HttpPort, make_port
 from jobline_server.room_settings import call_limits, client_rates, default_level, runtime_settings
 from jobline_server.rpc.admission import Admission
 from jobline_server.rpc.guard import Guard
@@ -44,7 +45,6 @@ from jobline_server.telemetry.calls import CallMeters
 from jobline_server.telemetry.log import logger
 from jobline_server.web.metrics import ServerCollector, make_registry
 from jobline_server.web.pages import make_pages
-from jobline_server.web.server import WebServer
 
 LOG = logger("app")
 VERSION = version("jobline-server")
@@ -72,7 +72,7 @@ class Server:
         self._services: Services | None = None
         self._serving: Serving | None = None
         self._background: Background | None = None
-        self._web: WebServer | None = None
+        self._port: HttpPort | None = None
         self._hastened = asyncio.Event()
         self._stopping: asyncio.Task[None] | None = None
 
@@ -222,8 +222,10 @@ class Server:
             is_ready=self._is_ready,
             is_full=lambda: self.runtime.core.commits.disk_full,
         )
-        self._web = WebServer(pages)
-        self.http = await self._web.start(self.settings.http)
+        self._port = make_port(
+            self.settings, pages, self.services, self.admission, self.addresses[0], version=VERSION
+        )
+        self.http = await self._port.web.start(self.settings.http)
 
     async def _announce_serving(self) -> None:
         self.runtime.core.loops.changed = self._report_health
@@ -261,8 +263,8 @@ class Server:
             await self._serving.stop(CALLS_SECONDS)
 
     async def _close_http(self) -> None:
-        if self._web is not None:
-            await self._web.stop()
+        if self._port is not None:
+            await self._port.stop()
 
     async def _stop_background(self) -> None:
         if self._background is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from google.protobuf.descriptor import ServiceDescriptor
+from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2
 
@@ -38,9 +38,10 @@ from jobline_server.runtime.runtime import Runtime
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """Handlers by path, `/package.Service/Method`, and the health service."""
+    """Handlers and descriptors by path, `/package.Service/Method`, and the health service."""
 
     handlers: dict[str, Handler]
+    methods: dict[str, MethodDescriptor]
     health: HealthService
 
 
@@ -84,11 +85,16 @@ def make_services(
         for descriptor, servicer in served
         for method, handler in guard.handlers(descriptor, servicer).items()
     }
+    methods = {
+        f"/{descriptor.full_name}/{method.name}": method
+        for descriptor, _ in served
+        for method in descriptor.methods
+    }
     reflection = ReflectionService([*names, health_descriptor.full_name, V1, V1ALPHA])
     for name in (V1, V1ALPHA):
         table = guard.handlers(_service(reflection_pb2), reflection, name)
         handlers.update({f"/{name}/{method}": handler for method, handler in table.items()})
-    return Services(handlers, health)
+    return Services(handlers, methods, health)
 
 
 def _service(module: object) -> ServiceDescriptor:

@@ -115,8 +115,10 @@ def _template(message: pb.ScheduleSettings, queue: str, reader: PushReader) -> J
         if descriptor.name in _REFUSED:
             field = f"job.{descriptor.name}"
             raise fields.invalid(field, "a job that is pushed again cannot have it")
-    if job.options.depends_on:
-        raise fields.invalid("job.options.depends_on", "a job that is pushed again cannot have it")
+    for name in ("depends_on", "batch_id"):
+        if getattr(job.options, name):
+            field = f"job.options.{name}"
+            raise fields.invalid(field, "a job that is pushed again cannot have it")
     delay = job.delay if job.HasField("delay") else Duration()
     delay_ms = fields.duration_ms(delay, "job.delay", 0, limits.DELAY_MS_MAX)
     row = job_pb2.NewJob()
