@@ -11,7 +11,7 @@ from os import urandom
 
 # Measures calls for metrics; no decision depends on it.
 from time import perf_counter
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from jobline_server.background.checkpoints import CheckpointTask
 from jobline_server.background.dead_letters import RetryDeadJobs
@@ -25,7 +25,6 @@ from jobline_server.background.periodic import Background
 from jobline_server.background.retention import RetentionTask
 from jobline_server.background.unhandled import UnhandledNames
 from jobline_server.config import Settings
-from jobline_server.http_port import HttpPort, make_port
 from jobline_server.room_settings import call_limits, client_rates, default_level, runtime_settings
 from jobline_server.rpc.admission import Admission
 from jobline_server.rpc.guard import Guard
@@ -43,14 +42,14 @@ from jobline_server.storage.sqlite.losses import Losses
 from jobline_server.storage.sqlite.store import SqliteSettings
 from jobline_server.telemetry.calls import CallMeters
 from jobline_server.telemetry.log import logger
-from jobline_server.web.metrics import ServerCollector, make_registry
-from jobline_server.web.pages import make_pages
+
+if TYPE_CHECKING:
+    from jobline_server.http_port import HttpPort
 
 LOG = logger("app")
 VERSION = version("jobline-server")
 
-# How long open calls may take to end at a stop.
-CALLS_SECONDS = 2.0
+CALLS_SECONDS = 2.0  # for open calls to end, at a stop
 
 T = TypeVar("T")
 
@@ -212,6 +211,11 @@ class Server:
     async def _serve_http(self) -> None:
         if not self.settings.http:
             return
+        # What the port is made of is a tenth of a start, and of the memory of an idle server.
+        from jobline_server.http_port import make_port
+        from jobline_server.web.metrics import ServerCollector, make_registry
+        from jobline_server.web.pages import make_pages
+
         server = ServerCollector(self.runtime, version=VERSION, transport=self.transport)
         pages = make_pages(
             make_registry(server, self.meters, self.background.records),

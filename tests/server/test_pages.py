@@ -15,7 +15,8 @@ from jobline.v1.job_service_pb2_grpc import JobServiceStub
 from jobline_server.runtime.health import Health
 from jobline_server.testing import RunningServer, running_server
 from jobline_server.web import connections, metrics
-from jobline_server.web.server import CannotListen, bind
+from jobline_server.web.errors import CannotListen
+from jobline_server.web.server import bind
 
 
 async def fetch(server: RunningServer, path: str, accept: str = "*/*") -> httpx.Response:

@@ -16,13 +16,10 @@ import uvicorn
 from jobline_server.addresses import split_address
 from jobline_server.web.calls import App
 from jobline_server.web.connections import BoundedProtocol, Connections
+from jobline_server.web.errors import CannotListen
 
 # At a stop: how long callers have to send the rest of a request and to read their replies.
 REPLIES_SECONDS = 1.0
-
-
-class CannotListen(Exception):
-    """The HTTP port is not free."""
 
 
 class WebServer:
