@@ -158,7 +158,8 @@ class Settings(BaseSettings):
         description="How long a broken stream's jobs wait for its worker, in seconds, 0 … 3,600.",
     )
     batch_retention_seconds: KeptSeconds = Field(
-        default=86_400, description="How long complete batches are kept, in seconds, ≤ 400 days."
+        default=86_400,
+        description="How long complete batches are kept, in seconds, 0 … 34,560,000.",
     )
     stream_max_age_seconds: float = Field(
         default=1_800,
