@@ -11,12 +11,16 @@ from __future__ import annotations
 
 from jobline._base_errors import (
     NO_FACTS,
+    BatchNotFound,
     CodecError,
     ErrorFacts,
     InvalidArgument,
     JoblineError,
     JobNotFound,
+    LimiterNotFound,
     NotFound,
+    QueueNotFound,
+    ScheduleNotFound,
     _Refused,
 )
 from jobline._job_end import JobCancelled, JobDead, JobExpired, JobNotDone
@@ -84,22 +88,6 @@ class PayloadMisfit(InvalidArgument):
     """The payload fits no schema that the handlers of its name announce, and its queue checks that
     (`check_payloads`). The message names the place in the schema.
     """
-
-
-class QueueNotFound(NotFound):
-    """There is no such queue."""
-
-
-class ScheduleNotFound(NotFound):
-    """There is no such schedule."""
-
-
-class LimiterNotFound(NotFound):
-    """There is no such limiter."""
-
-
-class BatchNotFound(NotFound):
-    """There is no such batch; complete ones are kept for a time."""
 
 
 class AlreadyExists(_Refused):
