@@ -6,6 +6,11 @@ import pytest
 
 from jobline_server.engine import limits, schedules
 from jobline_server.engine.commands import RefusalKind, Refused
+from jobline_server.engine.decide.admin import (
+    decide_delete_ended,
+    decide_delete_waiting,
+    decide_retry,
+)
 from jobline_server.engine.decide.limiters import decide_put_limiter
 from jobline_server.engine.decide.queues import decide_delete_idle_queues, decide_delete_queue
 from jobline_server.engine.decide.schedules import (
@@ -16,7 +21,7 @@ from jobline_server.engine.decide.schedules import (
 )
 from jobline_server.engine.rules import JobRules
 from jobline_server.engine.schedule import JobTemplate, Overlap
-from jobline_server.engine.values import JobOptions
+from jobline_server.engine.values import JobOptions, JobState
 from tests.shard_image import image_of
 from tests.unit.engine.schedule_world import EVERY_MS, put, run
 
@@ -147,3 +152,23 @@ def test_run_that_waits_is_looked_at_after_a_restart(world):
     assert world.shard.schedules.first_ms() == 0
     assert run(world, 0) == []
     assert world.shard.schedules.first_ms() == world.now.wall_ms + EVERY_MS
+
+
+def test_other_jobs_are_no_news_for_a_schedule(world):
+    """Lots, jobs of nobody's schedule, and ended ones that are deleted together."""
+    schedule = put(world, job=JobTemplate(JobOptions(max_attempts=1)))
+    run(world)
+    other = world.row(queue="other")
+    world.plain(b"a", b"b", queue="lots")
+    leased = world.lease(queue="lots")
+    world.ack([(one.first_id + at, one.delivery) for one in leased.runs for at in range(2)])
+    decide_delete_waiting(world.shard, world.now, [other])
+    first = min(world.ended())
+    decide_delete_ended(world.shard, world.now, "lots", JobState.COMPLETED, [(first, 2)])
+    job = world.one()
+    world.fail(job.id, job.delivery)
+    state, record = world.ended()[job.id]
+    run(world)
+    decide_retry(world.shard, world.now, [(record, state)])
+    assert schedule.last_job_id != job.id
+    assert schedule.is_running()
