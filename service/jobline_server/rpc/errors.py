@@ -56,6 +56,10 @@ CODES: dict[RefusalKind, grpc.StatusCode] = {
     RefusalKind.LIMITER_NOT_FOUND: grpc.StatusCode.NOT_FOUND,
     RefusalKind.LIMITERS_FULL: grpc.StatusCode.RESOURCE_EXHAUSTED,
     RefusalKind.CLIENT_RATE: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    RefusalKind.OPERATION_NOT_FOUND: grpc.StatusCode.NOT_FOUND,
+    RefusalKind.NOT_UNDOABLE: grpc.StatusCode.FAILED_PRECONDITION,
+    RefusalKind.ALREADY_UNDONE: grpc.StatusCode.FAILED_PRECONDITION,
+    RefusalKind.CHANGED_SINCE: grpc.StatusCode.FAILED_PRECONDITION,
 }
 
 # Refusals because a quota is used up: their details name the quota.

@@ -17,6 +17,7 @@ from jobline_server.engine.load import Load
 from jobline_server.runtime.calls.bulk import Bulk
 from jobline_server.runtime.calls.groups import Groups
 from jobline_server.runtime.calls.limiters import LimiterCalls
+from jobline_server.runtime.calls.operations import Operations
 from jobline_server.runtime.calls.payload_checks import PayloadChecks
 from jobline_server.runtime.calls.pulls import PullCalls
 from jobline_server.runtime.calls.push_batcher import PushBatcher
@@ -27,6 +28,7 @@ from jobline_server.runtime.calls.settles import Settles
 from jobline_server.runtime.calls.settling import Settling
 from jobline_server.runtime.calls.statistics import Statistics
 from jobline_server.runtime.calls.streams import Streams
+from jobline_server.runtime.calls.undo import Undo
 from jobline_server.runtime.calls.updates import Updates
 from jobline_server.runtime.checkpoints import JOURNAL_BYTES_MAX, Checkpoints
 from jobline_server.runtime.clock import Clock
@@ -134,12 +136,14 @@ class Runtime:
         self.pulls = PullCalls(core, self.dispatcher, self.returns)
         self.settle_calls = SettleCalls(core, self.settling)
         self.jobs = JobQueries(core, self.ended)
-        self.updates = Updates(core, self.jobs, self.pushes.checks)
+        self.operations = Operations(core, self.ended, self._stores.operations, new_name)
+        self.updates = Updates(core, self.jobs, self.pushes.checks, self.operations)
         self.explainer = JobExplainer(core, self.jobs)
-        self.bulk = Bulk(core, self.ended, new_name)
-        self.queues = Queues(core, self.ended, self.bulk, new_name)
-        self.groups = Groups(core)
-        self.limiters = LimiterCalls(core)
+        self.bulk = Bulk(core, self.ended, self.operations)
+        self.queues = Queues(core, self.ended, self.bulk, self.operations)
+        self.groups = Groups(core, self.operations)
+        self.limiters = LimiterCalls(core, self.operations)
+        self.undo = Undo(core, self.ended, self.operations)
         self.statistics = Statistics(core, self.streams, self.ended)
 
     def _listen(self) -> None:

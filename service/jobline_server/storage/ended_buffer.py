@@ -25,7 +25,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from jobline_server.engine import limits
-from jobline_server.engine.endings import EndedChange, Ending, JobsEnded, QueueGone, RunsEnded
+from jobline_server.engine.endings import (
+    EndedChange,
+    Ending,
+    JobsEnded,
+    OperationNoted,
+    QueueGone,
+    RunsEnded,
+)
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.values import JobState
 from jobline_server.storage.ended_rows import operations
@@ -84,7 +91,7 @@ class EndedBuffer:
         return len(self._line) > LINE_MAX
 
     def _take(self, ending: Ending) -> None:
-        if isinstance(ending, EndedChange | QueueGone):
+        if isinstance(ending, EndedChange | QueueGone | OperationNoted):
             self._pending.append(ending)
         elif ending.kept:
             if ending.state is _COMPLETED:

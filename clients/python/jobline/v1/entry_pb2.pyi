@@ -80,6 +80,7 @@ class Entry(_message.Message):
     DEPENDENTS_TOLD_FIELD_NUMBER: _builtins.int
     JOBS_AWAITED_FIELD_NUMBER: _builtins.int
     JOBS_NOT_AWAITED_FIELD_NUMBER: _builtins.int
+    OPERATION_RECORDED_FIELD_NUMBER: _builtins.int
     at_ms: _builtins.int
     """Output only. When it was decided, in milliseconds since 1970."""
     @_builtins.property
@@ -266,6 +267,10 @@ class Entry(_message.Message):
     def jobs_not_awaited(self) -> Global___JobsAwaited:
         """Another shard waits for jobs no more."""
 
+    @_builtins.property
+    def operation_recorded(self) -> Global___OperationRecorded:
+        """An operator did something; said with what it did."""
+
     def __init__(
         self,
         *,
@@ -316,12 +321,13 @@ class Entry(_message.Message):
         dependents_told: Global___DependentsTold | None = ...,
         jobs_awaited: Global___JobsAwaited | None = ...,
         jobs_not_awaited: Global___JobsAwaited | None = ...,
+        operation_recorded: Global___OperationRecorded | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["cancel_requested", b"cancel_requested", "dependencies_failed", b"dependencies_failed", "dependents_told", b"dependents_told", "fact", b"fact", "group_changed", b"group_changed", "group_limited", b"group_limited", "group_paused", b"group_paused", "group_resumed", b"group_resumed", "job_died", b"job_died", "job_failed", b"job_failed", "job_logged", b"job_logged", "job_reported", b"job_reported", "job_updated", b"job_updated", "jobs_awaited", b"jobs_awaited", "jobs_cancelled", b"jobs_cancelled", "jobs_completed", b"jobs_completed", "jobs_deleted", b"jobs_deleted", "jobs_expired", b"jobs_expired", "jobs_leased", b"jobs_leased", "jobs_not_awaited", b"jobs_not_awaited", "jobs_pushed", b"jobs_pushed", "jobs_ready", b"jobs_ready", "jobs_released", b"jobs_released", "jobs_replaced", b"jobs_replaced", "jobs_retried", b"jobs_retried", "jobs_staled", b"jobs_staled", "jobs_stalled", b"jobs_stalled", "jobs_unblocked", b"jobs_unblocked", "key_forgotten", b"key_forgotten", "keys_expired", b"keys_expired", "limiter_changed", b"limiter_changed", "limiter_deleted", b"limiter_deleted", "lot_pushed", b"lot_pushed", "messages_acknowledged", b"messages_acknowledged", "messages_received", b"messages_received", "messages_sent", b"messages_sent", "parents_ended", b"parents_ended", "parents_met", b"parents_met", "phase_completed", b"phase_completed", "queue_changed", b"queue_changed", "queue_deleted", b"queue_deleted", "queue_limited", b"queue_limited", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed", "unique_key_extended", b"unique_key_extended", "unique_key_forgotten", b"unique_key_forgotten", "unique_keys_extended", b"unique_keys_extended"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["cancel_requested", b"cancel_requested", "dependencies_failed", b"dependencies_failed", "dependents_told", b"dependents_told", "fact", b"fact", "group_changed", b"group_changed", "group_limited", b"group_limited", "group_paused", b"group_paused", "group_resumed", b"group_resumed", "job_died", b"job_died", "job_failed", b"job_failed", "job_logged", b"job_logged", "job_reported", b"job_reported", "job_updated", b"job_updated", "jobs_awaited", b"jobs_awaited", "jobs_cancelled", b"jobs_cancelled", "jobs_completed", b"jobs_completed", "jobs_deleted", b"jobs_deleted", "jobs_expired", b"jobs_expired", "jobs_leased", b"jobs_leased", "jobs_not_awaited", b"jobs_not_awaited", "jobs_pushed", b"jobs_pushed", "jobs_ready", b"jobs_ready", "jobs_released", b"jobs_released", "jobs_replaced", b"jobs_replaced", "jobs_retried", b"jobs_retried", "jobs_staled", b"jobs_staled", "jobs_stalled", b"jobs_stalled", "jobs_unblocked", b"jobs_unblocked", "key_forgotten", b"key_forgotten", "keys_expired", b"keys_expired", "limiter_changed", b"limiter_changed", "limiter_deleted", b"limiter_deleted", "lot_pushed", b"lot_pushed", "messages_acknowledged", b"messages_acknowledged", "messages_received", b"messages_received", "messages_sent", b"messages_sent", "operation_recorded", b"operation_recorded", "parents_ended", b"parents_ended", "parents_met", b"parents_met", "phase_completed", b"phase_completed", "queue_changed", b"queue_changed", "queue_deleted", b"queue_deleted", "queue_limited", b"queue_limited", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed", "unique_key_extended", b"unique_key_extended", "unique_key_forgotten", b"unique_key_forgotten", "unique_keys_extended", b"unique_keys_extended"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_ms", b"at_ms", "cancel_requested", b"cancel_requested", "dependencies_failed", b"dependencies_failed", "dependents_told", b"dependents_told", "fact", b"fact", "group_changed", b"group_changed", "group_limited", b"group_limited", "group_paused", b"group_paused", "group_resumed", b"group_resumed", "job_died", b"job_died", "job_failed", b"job_failed", "job_logged", b"job_logged", "job_reported", b"job_reported", "job_updated", b"job_updated", "jobs_awaited", b"jobs_awaited", "jobs_cancelled", b"jobs_cancelled", "jobs_completed", b"jobs_completed", "jobs_deleted", b"jobs_deleted", "jobs_expired", b"jobs_expired", "jobs_leased", b"jobs_leased", "jobs_not_awaited", b"jobs_not_awaited", "jobs_pushed", b"jobs_pushed", "jobs_ready", b"jobs_ready", "jobs_released", b"jobs_released", "jobs_replaced", b"jobs_replaced", "jobs_retried", b"jobs_retried", "jobs_staled", b"jobs_staled", "jobs_stalled", b"jobs_stalled", "jobs_unblocked", b"jobs_unblocked", "key_forgotten", b"key_forgotten", "keys_expired", b"keys_expired", "limiter_changed", b"limiter_changed", "limiter_deleted", b"limiter_deleted", "lot_pushed", b"lot_pushed", "messages_acknowledged", b"messages_acknowledged", "messages_received", b"messages_received", "messages_sent", b"messages_sent", "parents_ended", b"parents_ended", "parents_met", b"parents_met", "phase_completed", b"phase_completed", "queue_changed", b"queue_changed", "queue_deleted", b"queue_deleted", "queue_limited", b"queue_limited", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed", "unique_key_extended", b"unique_key_extended", "unique_key_forgotten", b"unique_key_forgotten", "unique_keys_extended", b"unique_keys_extended"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_ms", b"at_ms", "cancel_requested", b"cancel_requested", "dependencies_failed", b"dependencies_failed", "dependents_told", b"dependents_told", "fact", b"fact", "group_changed", b"group_changed", "group_limited", b"group_limited", "group_paused", b"group_paused", "group_resumed", b"group_resumed", "job_died", b"job_died", "job_failed", b"job_failed", "job_logged", b"job_logged", "job_reported", b"job_reported", "job_updated", b"job_updated", "jobs_awaited", b"jobs_awaited", "jobs_cancelled", b"jobs_cancelled", "jobs_completed", b"jobs_completed", "jobs_deleted", b"jobs_deleted", "jobs_expired", b"jobs_expired", "jobs_leased", b"jobs_leased", "jobs_not_awaited", b"jobs_not_awaited", "jobs_pushed", b"jobs_pushed", "jobs_ready", b"jobs_ready", "jobs_released", b"jobs_released", "jobs_replaced", b"jobs_replaced", "jobs_retried", b"jobs_retried", "jobs_staled", b"jobs_staled", "jobs_stalled", b"jobs_stalled", "jobs_unblocked", b"jobs_unblocked", "key_forgotten", b"key_forgotten", "keys_expired", b"keys_expired", "limiter_changed", b"limiter_changed", "limiter_deleted", b"limiter_deleted", "lot_pushed", b"lot_pushed", "messages_acknowledged", b"messages_acknowledged", "messages_received", b"messages_received", "messages_sent", b"messages_sent", "operation_recorded", b"operation_recorded", "parents_ended", b"parents_ended", "parents_met", b"parents_met", "phase_completed", b"phase_completed", "queue_changed", b"queue_changed", "queue_deleted", b"queue_deleted", "queue_limited", b"queue_limited", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed", "unique_key_extended", b"unique_key_extended", "unique_key_forgotten", b"unique_key_forgotten", "unique_keys_extended", b"unique_keys_extended"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_fact: _TypeAlias = _typing.Literal["lot_pushed", "jobs_pushed", "jobs_ready", "jobs_leased", "jobs_completed", "job_failed", "job_died", "jobs_stalled", "jobs_released", "job_reported", "jobs_cancelled", "cancel_requested", "jobs_retried", "jobs_staled", "jobs_deleted", "queue_changed", "queue_paused", "queue_resumed", "queue_deleted", "keys_expired", "messages_sent", "messages_received", "messages_acknowledged", "jobs_expired", "job_updated", "key_forgotten", "jobs_replaced", "unique_key_extended", "unique_key_forgotten", "unique_keys_extended", "jobs_unblocked", "queue_limited", "job_logged", "group_changed", "group_paused", "group_resumed", "phase_completed", "group_limited", "limiter_changed", "limiter_deleted", "parents_met", "parents_ended", "dependencies_failed", "dependents_told", "jobs_awaited", "jobs_not_awaited"]  # noqa: Y015
+    _WhichOneofReturnType_fact: _TypeAlias = _typing.Literal["lot_pushed", "jobs_pushed", "jobs_ready", "jobs_leased", "jobs_completed", "job_failed", "job_died", "jobs_stalled", "jobs_released", "job_reported", "jobs_cancelled", "cancel_requested", "jobs_retried", "jobs_staled", "jobs_deleted", "queue_changed", "queue_paused", "queue_resumed", "queue_deleted", "keys_expired", "messages_sent", "messages_received", "messages_acknowledged", "jobs_expired", "job_updated", "key_forgotten", "jobs_replaced", "unique_key_extended", "unique_key_forgotten", "unique_keys_extended", "jobs_unblocked", "queue_limited", "job_logged", "group_changed", "group_paused", "group_resumed", "phase_completed", "group_limited", "limiter_changed", "limiter_deleted", "parents_met", "parents_ended", "dependencies_failed", "dependents_told", "jobs_awaited", "jobs_not_awaited", "operation_recorded"]  # noqa: Y015
     _WhichOneofArgType_fact: _TypeAlias = _typing.Literal["fact", b"fact"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_fact) -> _WhichOneofReturnType_fact | None: ...
 
@@ -2163,3 +2169,27 @@ class GroupResumed(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GroupResumed: _TypeAlias = GroupResumed  # noqa: Y015
+
+@_typing.final
+class OperationRecorded(_message.Message):
+    """An operator did something. A call that goes in slices is recorded as it begins, and again as it ends."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OPERATION_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def operation(self) -> _store_pb2.StoredOperation:
+        """Output only. What."""
+
+    def __init__(
+        self,
+        *,
+        operation: _store_pb2.StoredOperation | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["operation", b"operation"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["operation", b"operation"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___OperationRecorded: _TypeAlias = OperationRecorded  # noqa: Y015

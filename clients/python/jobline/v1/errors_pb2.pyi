@@ -108,6 +108,16 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """RESOURCE_EXHAUSTED: jobs wait for as many others as the server keeps track of, or too many for one."""
     ERROR_REASON_JOB_AWAITED: _ErrorReason.ValueType  # 54
     """FAILED_PRECONDITION: the push would replace a job, because of its unique key, that others depend on."""
+    ERROR_REASON_OPERATION_NOT_FOUND: _ErrorReason.ValueType  # 85
+    """NOT_FOUND: there is no operation of this id, or it is kept no longer."""
+    ERROR_REASON_NOT_UNDOABLE: _ErrorReason.ValueType  # 86
+    """FAILED_PRECONDITION: an operation of this kind, or one that goes on, cannot be undone; the message says
+    why.
+    """
+    ERROR_REASON_ALREADY_UNDONE: _ErrorReason.ValueType  # 87
+    """FAILED_PRECONDITION: the operation was undone before."""
+    ERROR_REASON_CHANGED_SINCE: _ErrorReason.ValueType  # 88
+    """FAILED_PRECONDITION: what the operation changed was changed again since; undo the later change first."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a call was refused. The name of the value, without its prefix, is the `reason` of the
@@ -200,4 +210,14 @@ ERROR_REASON_DEPENDENCIES_FULL: ErrorReason.ValueType  # 53
 """RESOURCE_EXHAUSTED: jobs wait for as many others as the server keeps track of, or too many for one."""
 ERROR_REASON_JOB_AWAITED: ErrorReason.ValueType  # 54
 """FAILED_PRECONDITION: the push would replace a job, because of its unique key, that others depend on."""
+ERROR_REASON_OPERATION_NOT_FOUND: ErrorReason.ValueType  # 85
+"""NOT_FOUND: there is no operation of this id, or it is kept no longer."""
+ERROR_REASON_NOT_UNDOABLE: ErrorReason.ValueType  # 86
+"""FAILED_PRECONDITION: an operation of this kind, or one that goes on, cannot be undone; the message says
+why.
+"""
+ERROR_REASON_ALREADY_UNDONE: ErrorReason.ValueType  # 87
+"""FAILED_PRECONDITION: the operation was undone before."""
+ERROR_REASON_CHANGED_SINCE: ErrorReason.ValueType  # 88
+"""FAILED_PRECONDITION: what the operation changed was changed again since; undo the later change first."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

@@ -24,6 +24,7 @@ from jobline_server.engine.apply import (
     leases,
     limiters,
     messages,
+    operations,
     phases,
     pushes,
     queues,
@@ -51,6 +52,7 @@ APPLY: ApplyTable = {
     **limiters.APPLY,
     **messages.APPLY,
     **unique.APPLY,
+    **operations.APPLY,
 }
 
 

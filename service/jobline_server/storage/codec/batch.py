@@ -17,6 +17,7 @@ from jobline_server.storage.codec import (
     leases,
     limiters,
     messages,
+    operations,
     pushes,
     queues,
     reports,
@@ -42,6 +43,7 @@ FACTS: FactTable = {
     **limiters.FACTS,
     **messages.FACTS,
     **unique.FACTS,
+    **operations.FACTS,
 }
 
 # Looked up once a fact, so each is a table of its own.

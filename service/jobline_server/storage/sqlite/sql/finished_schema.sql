@@ -5,7 +5,7 @@
 BEGIN IMMEDIATE;
 
 PRAGMA application_id = 0x4A424C46;
-PRAGMA user_version = 4;
+PRAGMA user_version = 5;
 
 CREATE TABLE file (
     only INTEGER PRIMARY KEY CHECK (only = 1),  -- one row
@@ -87,6 +87,22 @@ CREATE TABLE minute (
 ) WITHOUT ROWID;
 -- What is deleted next.
 CREATE INDEX minute_by_time ON minute (minute);
+
+-- What operators did.
+CREATE TABLE operation (
+    id TEXT PRIMARY KEY NOT NULL,
+    began_ms INTEGER NOT NULL,
+    ended_ms INTEGER NOT NULL,       -- 0: it is not over
+    principal TEXT NOT NULL,
+    verb TEXT NOT NULL,
+    queue TEXT NOT NULL,
+    undoes TEXT NOT NULL,            -- the operation that it undid, else ''
+    blob BLOB NOT NULL               -- last, so that looking does not read it
+);
+-- Lists, the newest first, by what they may be filtered by; and what is deleted next.
+CREATE INDEX operation_by_time ON operation (began_ms, id, principal, verb, queue);
+-- By which operation another one was undone.
+CREATE INDEX operation_undoes ON operation (undoes) WHERE undoes <> '';
 
 CREATE TRIGGER disjoint BEFORE INSERT ON ended BEGIN
     SELECT RAISE(ABORT, 'overlap')
