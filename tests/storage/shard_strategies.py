@@ -23,7 +23,7 @@ from tests.storage.value_strategies import (
     text,
 )
 
-texts = {name: text for name in ("verb", "principal", "reason", "queue", "group", "limiter")}
+texts = dict.fromkeys(("verb", "principal", "reason", "queue", "group", "limiter"), text)
 pauses = st.builds(operations.Pause, st.booleans(), text, text)
 time_limits = st.none() | st.builds(TimeLimit, st.integers(1, 10**13), text, text)
 runs = st.tuples(ids, st.integers(1, 2**31), moments)

@@ -33,7 +33,7 @@ _SAFE_CALLS = {
     ],
     "LimiterService": ["UpsertLimiter", "GetLimiter", "ListLimiters", "EmptyLimiter"],
     "DeadLetterService": ["ListDeadJobs", "GetDeadLetterStats"],
-    "AdminService": ["GetStats", "ListWorkers"],
+    "AdminService": ["GetStats", "ListOperations", "ListWorkers"],
 }
 
 SERVICE_CONFIG = {

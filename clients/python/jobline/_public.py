@@ -44,6 +44,7 @@ from jobline._job_values import (
 from jobline._leased import LeasedJob
 from jobline._limiter_values import Limiter
 from jobline._new_job import NewJob
+from jobline._operation_values import Operation, OperationState, Undone
 from jobline._option_enums import BackoffKind, DeliveryMode
 from jobline._option_parts import Backoff, Retention
 from jobline._options import JobOptions
@@ -76,7 +77,9 @@ from jobline._worker.worker import Worker
 from jobline._worker.worker_run import WorkerStats
 from jobline.errors import (
     AlreadyExists,
+    AlreadyUndone,
     BufferFull,
+    ChangedSince,
     ClientClosed,
     ClientRateExceeded,
     CodecError,
@@ -101,7 +104,9 @@ from jobline.errors import (
     NotConnected,
     NotFound,
     NotServed,
+    NotUndoable,
     OffsetGone,
+    OperationNotFound,
     OutcomeUnknown,
     OutOfRange,
     PayloadMisfit,
@@ -127,6 +132,7 @@ __all__ = [
     "AckLevel",
     "Ageing",
     "AlreadyExists",
+    "AlreadyUndone",
     "AsyncClient",
     "AsyncEntityRef",
     "Attempt",
@@ -138,6 +144,7 @@ __all__ = [
     "BulkResult",
     "Cancel",
     "CancelReason",
+    "ChangedSince",
     "Client",
     "ClientClosed",
     "ClientRateExceeded",
@@ -203,10 +210,14 @@ __all__ = [
     "NotConnected",
     "NotFound",
     "NotServed",
+    "NotUndoable",
     "Obstacle",
     "ObstacleKind",
     "OffsetGone",
     "OnDeadHead",
+    "Operation",
+    "OperationNotFound",
+    "OperationState",
     "OutOfRange",
     "Outcome",
     "OutcomeUnknown",
@@ -249,6 +260,7 @@ __all__ = [
     "TooManyCalls",
     "Unauthenticated",
     "Unavailable",
+    "Undone",
     "UniqueKeyHeld",
     "UniqueMode",
     "WaitTimeout",

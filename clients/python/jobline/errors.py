@@ -23,7 +23,9 @@ from jobline._job_end import JobCancelled, JobDead, JobExpired, JobNotDone
 
 __all__ = [
     "AlreadyExists",
+    "AlreadyUndone",
     "BufferFull",
+    "ChangedSince",
     "ClientClosed",
     "ClientRateExceeded",
     "CodecError",
@@ -49,7 +51,9 @@ __all__ = [
     "NotConnected",
     "NotFound",
     "NotServed",
+    "NotUndoable",
     "OffsetGone",
+    "OperationNotFound",
     "OutOfRange",
     "OutcomeUnknown",
     "PayloadMisfit",
@@ -88,6 +92,10 @@ class LimiterNotFound(NotFound):
     """There is no such limiter."""
 
 
+class OperationNotFound(NotFound):
+    """There is no such operation, or it is kept no longer."""
+
+
 class AlreadyExists(_Refused):
     """There is such a thing already."""
 
@@ -112,6 +120,18 @@ class WrongState(FailedPrecondition):
 
 class QueueActive(FailedPrecondition):
     """The queue has active jobs and `force` is not set."""
+
+
+class NotUndoable(FailedPrecondition):
+    """What the operation did cannot be undone, or not now; the message says why."""
+
+
+class AlreadyUndone(FailedPrecondition):
+    """The operation was undone before."""
+
+
+class ChangedSince(FailedPrecondition):
+    """What the operation changed was changed again since."""
 
 
 class QueueNotCreated(FailedPrecondition):

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from jobline.cli import (
+    audit,
     dead,
     doctor,
     exit_codes,
@@ -53,6 +54,7 @@ def build() -> typer.Typer:
         limiters,
         handlers,
         server,
+        audit,
         top,
         tail,
         doctor,
