@@ -149,15 +149,14 @@ class OperationRecorded:
     operation: Operation
 
 
-OperationKey = tuple[int, str]
-"""The place of an operation in a list: when it began, its id."""
-NEWEST: OperationKey = (1 << 62, "")
+NEWEST = 1 << 62
+"""Above the number of every operation, and the time of every one."""
 
 
 @dataclass(frozen=True, slots=True)
 class OperationQuery:
-    """Selects operations for which every condition that is set holds, below the key `before`, the
-    newest first. `after_ms` is included, `before_ms` is not.
+    """Selects operations for which every condition that is set holds, with numbers below `before`,
+    the newest first. `after_ms` is included, `before_ms` is not.
     """
 
     id: str = ""
@@ -165,6 +164,6 @@ class OperationQuery:
     verb: str = ""
     queue: str = ""
     after_ms: int = 0
-    before_ms: int = 1 << 62
-    before: OperationKey = NEWEST
+    before_ms: int = NEWEST
+    before: int = NEWEST
     limit: int = 100

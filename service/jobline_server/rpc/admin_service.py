@@ -65,8 +65,7 @@ class AdminService:
         for view in views:
             operations.fill(response.operations.add(), view)
         if more:
-            last = operations.cursor_after(views[-1].operation)
-            response.next_page_token = token_of(request, last)
+            response.next_page_token = token_of(request, str(views[-1].number))
         return response
 
     async def UndoOperation(

@@ -42,7 +42,7 @@ VERB_CHARACTERS_MAX = 64
 OPERATION_ID_CHARACTERS_MAX = 64
 # What was asked, as an operation keeps it.
 OPERATION_REQUEST_CHARACTERS_MAX = 2_048
-# A time in milliseconds in a page token.
+# A number in a page token.
 CURSOR_DIGITS_MAX = 18
 ERROR_DETAILS_BYTES_MAX = 16 << 10
 

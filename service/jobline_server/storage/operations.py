@@ -29,10 +29,11 @@ class OperationRow(NamedTuple):
 
 
 class FoundOperation(NamedTuple):
-    """An operation that is kept, and the one that undid it, or ""."""
+    """An operation that is kept, its place in the order of commits, and the one that undid it, or
+    "".
+    """
 
-    id: str
-    began_ms: int
+    number: int
     blob: bytes
     undone_by: str
 

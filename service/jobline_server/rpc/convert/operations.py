@@ -15,7 +15,6 @@ from jobline_server.engine.operations import (
     NEWEST,
     CancelledJobs,
     Operation,
-    OperationKey,
     OperationQuery,
     OperationState,
 )
@@ -65,7 +64,7 @@ def _as_json(request: Any) -> str:
 
 def operation_query(request: pb.ListOperationsRequest, size: int, cursor: str) -> OperationQuery:
     """Returns which operations are asked for."""
-    after_ms, before_ms = 0, NEWEST[0]
+    after_ms, before_ms = 0, NEWEST
     if request.HasField("start_time"):
         after_ms = fields.moment_ms(request.start_time, "start_time")
     if request.HasField("end_time"):
@@ -83,23 +82,17 @@ def operation_query(request: pb.ListOperationsRequest, size: int, cursor: str) -
         queue=fields.queue_name(request.queue) if request.queue else "",
         after_ms=after_ms,
         before_ms=before_ms,
-        before=_key_of(cursor),
+        before=_number_of(cursor),
         limit=size,
     )
 
 
-def _key_of(cursor: str) -> OperationKey:
-    began_ms, _, operation_id = cursor.partition("-")
+def _number_of(cursor: str) -> int:
     if not cursor:
         return NEWEST
-    if not began_ms.isdecimal() or len(began_ms) > rpc_limits.CURSOR_DIGITS_MAX:
+    if not cursor.isdecimal() or len(cursor) > rpc_limits.CURSOR_DIGITS_MAX:
         raise fields.invalid("page_token", "is not of this list")
-    return int(began_ms), operation_id
-
-
-def cursor_after(operation: Operation) -> str:
-    """Returns the cursor of the page after an operation."""
-    return f"{operation.began_ms}-{operation.id}"
+    return int(cursor)
 
 
 def fill(message: pb.Operation, view: OperationView) -> None:

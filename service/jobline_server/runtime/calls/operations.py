@@ -39,11 +39,12 @@ NO_TARGET = Target()
 
 
 class OperationView(NamedTuple):
-    """An operation, and the id of the one that undid it, or "". `is_running`: a call works on
-    it.
+    """An operation, its number in the order of commits, and the id of the one that undid it, or "".
+    `is_running`: a call works on it.
     """
 
     operation: Operation
+    number: int
     undone_by: str
     is_running: bool
 
@@ -173,10 +174,11 @@ class Operations:
                 if views and (len(views) == query.limit or size > PAGE_BYTES_MAX):
                     return views, True
                 operation = decode_operation(one.blob)
-                views.append(OperationView(operation, one.undone_by, operation.id in self._running))
+                is_running = operation.id in self._running
+                views.append(OperationView(operation, one.number, one.undone_by, is_running))
             if len(found) < part.limit:
                 break
-            query = replace(query, before=(found[-1].began_ms, found[-1].id))
+            query = replace(query, before=found[-1].number)
         return views, False
 
     async def get(self, operation_id: str) -> OperationView | None:

@@ -40,8 +40,7 @@ def _find(connection: sqlite3.Connection, *, query: OperationQuery) -> Sequence[
         "queue": query.queue,
         "after_ms": query.after_ms,
         "before_ms": query.before_ms,
-        "before_key": query.before[0],
-        "before_id": query.before[1],
+        "before": query.before,
         "limit": query.limit,
     }
     statement = _SQL["find_one" if query.id else "find"]

@@ -90,7 +90,8 @@ CREATE INDEX minute_by_time ON minute (minute);
 
 -- What operators did.
 CREATE TABLE operation (
-    id TEXT PRIMARY KEY NOT NULL,
+    number INTEGER PRIMARY KEY AUTOINCREMENT,  -- in the order of their commits
+    id TEXT NOT NULL UNIQUE,
     began_ms INTEGER NOT NULL,
     ended_ms INTEGER NOT NULL,       -- 0: it is not over
     principal TEXT NOT NULL,
@@ -99,8 +100,8 @@ CREATE TABLE operation (
     undoes TEXT NOT NULL,            -- the operation that it undid, else ''
     blob BLOB NOT NULL               -- last, so that looking does not read it
 );
--- Lists, the newest first, by what they may be filtered by; and what is deleted next.
-CREATE INDEX operation_by_time ON operation (began_ms, id, principal, verb, queue);
+-- All that a list may be filtered by.
+CREATE INDEX operation_listed ON operation (number, began_ms, principal, verb, queue);
 -- By which operation another one was undone.
 CREATE INDEX operation_undoes ON operation (undoes) WHERE undoes <> '';
 

@@ -1,41 +1,45 @@
 -- name: find
 -- A page of operations, the newest first: found in the index, then read.
-SELECT operation.id, operation.began_ms, operation.blob,
+SELECT operation.number, operation.blob,
        coalesce((SELECT undo.id
                    FROM operation AS undo
                   WHERE undo.undoes = operation.id AND undo.undoes <> ''
-                  ORDER BY undo.ended_ms LIMIT 1), '')
+                  ORDER BY undo.number LIMIT 1), '')
   FROM operation
- WHERE (began_ms, id) < (:before_key, :before_id)
-   AND began_ms >= :after_ms AND began_ms < :before_ms
-   AND (:principal = '' OR principal = :principal)
-   AND (:verb = '' OR verb = :verb)
-   AND (:queue = '' OR queue = :queue)
- ORDER BY began_ms DESC, id DESC
- LIMIT :limit;
+ WHERE number IN (SELECT number
+                    FROM operation INDEXED BY operation_listed
+                   WHERE number < :before
+                     AND began_ms >= :after_ms AND began_ms < :before_ms
+                     AND (:principal = '' OR principal = :principal)
+                     AND (:verb = '' OR verb = :verb)
+                     AND (:queue = '' OR queue = :queue)
+                   ORDER BY number DESC
+                   LIMIT :limit)
+ ORDER BY number DESC;
 
 -- name: find_one
 -- One operation.
-SELECT operation.id, operation.began_ms, operation.blob,
+SELECT operation.number, operation.blob,
        coalesce((SELECT undo.id
                    FROM operation AS undo
                   WHERE undo.undoes = operation.id AND undo.undoes <> ''
-                  ORDER BY undo.ended_ms LIMIT 1), '')
+                  ORDER BY undo.number LIMIT 1), '')
   FROM operation
- WHERE id = :id
+ WHERE id = :id AND number < :before
    AND began_ms >= :after_ms AND began_ms < :before_ms
-   AND (began_ms, id) < (:before_key, :before_id)
    AND (:principal = '' OR principal = :principal)
    AND (:verb = '' OR verb = :verb)
    AND (:queue = '' OR queue = :queue);
 
 -- name: delete_before
--- Some of the operations that began before a time.
+-- Those of the oldest operations that began before a time.
 DELETE FROM operation
- WHERE id IN (SELECT id FROM operation WHERE began_ms < :before_ms ORDER BY began_ms, id LIMIT :limit);
+ WHERE number IN (SELECT number
+                    FROM (SELECT number, began_ms FROM operation ORDER BY number LIMIT :limit)
+                   WHERE began_ms < :before_ms);
 
 -- name: delete_oldest
 -- Some of the oldest operations, down to a number of them.
 DELETE FROM operation
- WHERE id IN (SELECT id FROM operation ORDER BY began_ms, id
-               LIMIT max(min((SELECT count(*) FROM operation) - :kept_max, :limit), 0));
+ WHERE number IN (SELECT number FROM operation ORDER BY number
+                   LIMIT max(min((SELECT count(*) FROM operation) - :kept_max, :limit), 0));
