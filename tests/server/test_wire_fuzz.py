@@ -115,6 +115,16 @@ VALID: dict[str, dict[str, Any]] = {
     "DeadLetterService/PurgeDeadJobs": {"filter": {"queue": "fuzz"}, "all": True},
     "AdminService/GetStats": {},
     "AdminService/ListWorkers": {"pageSize": 5, "queue": "fuzz"},
+    "AdminService/ListOperations": {
+        "pageSize": 5,
+        "queue": "fuzz",
+        "principal": "p",
+        "verb": "PauseQueue",
+        "operationId": "o",
+        "startTime": "2026-01-01T00:00:00Z",
+        "endTime": "2026-01-02T00:00:00Z",
+    },
+    "AdminService/UndoOperation": {"operationId": "o", "reason": "r"},
     "AdminService/ListHandlers": {"pageSize": 5, "queue": "fuzz"},
 }
 for _name in ("Promote", "Cancel", "Retry", "Delete"):

@@ -8,7 +8,13 @@ from operator import itemgetter
 
 from hypothesis import strategies as st
 
-from jobline_server.engine import limiter_entries, message_entries, operations, queue_entries
+from jobline_server.engine import (
+    limiter_entries,
+    message_entries,
+    operation_entries,
+    operations,
+    queue_entries,
+)
 from jobline_server.engine.allowance import TimeLimit
 from tests.storage.value_strategies import (
     Any_,
@@ -68,7 +74,9 @@ SHARD_FACTS: dict[type, Any_] = {
     ),
     queue_entries.QueueDeleted: st.builds(queue_entries.QueueDeleted, at_ms=moments, queue=text),
     limiter_entries.LimiterChanged: st.builds(limiter_entries.LimiterChanged, moments, limiters),
-    operations.OperationRecorded: st.builds(operations.OperationRecorded, moments, recorded),
+    operation_entries.OperationRecorded: st.builds(
+        operation_entries.OperationRecorded, moments, recorded
+    ),
     limiter_entries.LimiterDeleted: st.builds(limiter_entries.LimiterDeleted, moments, text),
     message_entries.MessagesSent: st.builds(
         message_entries.MessagesSent,

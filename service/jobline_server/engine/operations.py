@@ -139,16 +139,6 @@ class Operation:
     change: Change | None = None
 
 
-@dataclass(slots=True)
-class OperationRecorded:
-    """An operator did something. One that goes in slices is recorded as it begins and as it
-    ends.
-    """
-
-    at_ms: int
-    operation: Operation
-
-
 NEWEST = 1 << 62
 """Above the number of every operation, and the time of every one."""
 

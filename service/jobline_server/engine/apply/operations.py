@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jobline_server.engine.apply.table import ApplyTable
 from jobline_server.engine.endings import OperationNoted
-from jobline_server.engine.operations import OperationRecorded
+from jobline_server.engine.operation_entries import OperationRecorded
 from jobline_server.engine.state import ShardState
 
 

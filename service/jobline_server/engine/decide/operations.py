@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from jobline_server.engine.operations import Operation, OperationRecorded
+from jobline_server.engine.operation_entries import OperationRecorded
+from jobline_server.engine.operations import Operation
 from jobline_server.engine.values import Now
 from jobline_server.engine.view import ShardView
 

@@ -15,7 +15,7 @@ from jobline_server.engine import (
     limiter_entries,
     message_entries,
     notices,
-    operations,
+    operation_entries,
     queue_entries,
     report_entries,
     unique_entries,
@@ -296,5 +296,5 @@ EVENTS: dict[type, Callable[[EventOrigin, Any], Iterator[EventRun]] | None] = {
     message_entries.MessagesSent: None,  # what a message causes has events of its own
     message_entries.MessagesReceived: None,
     message_entries.MessagesAcknowledged: None,
-    operations.OperationRecorded: None,  # what it did has events of its own
+    operation_entries.OperationRecorded: None,  # what it did has events of its own
 }

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from jobline.v1 import entry_pb2, store_pb2
-from jobline_server.engine.operations import Operation, OperationRecorded
+from jobline_server.engine.operation_entries import OperationRecorded
+from jobline_server.engine.operations import Operation
 from jobline_server.storage.codec.table import FactRow, FactTable, whole
 from jobline_server.wire.operations import fill_operation, operation_from_message
 
