@@ -115,15 +115,7 @@ VALID: dict[str, dict[str, Any]] = {
     "DeadLetterService/PurgeDeadJobs": {"filter": {"queue": "fuzz"}, "all": True},
     "AdminService/GetStats": {},
     "AdminService/ListWorkers": {"pageSize": 5, "queue": "fuzz"},
-    "AdminService/ListOperations": {
-        "pageSize": 5,
-        "queue": "fuzz",
-        "principal": "p",
-        "verb": "PauseQueue",
-        "operationId": "o",
-        "startTime": "2026-01-01T00:00:00Z",
-        "endTime": "2026-01-02T00:00:00Z",
-    },
+    "AdminService/ListOperations": {"pageSize": 5, "queue": "fuzz", "verb": "v", "principal": "p"},
     "AdminService/UndoOperation": {"operationId": "o", "reason": "r"},
     "AdminService/ListHandlers": {"pageSize": 5, "queue": "fuzz"},
 }
