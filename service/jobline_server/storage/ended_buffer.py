@@ -36,7 +36,7 @@ from jobline_server.engine.endings import (
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.values import JobState
 from jobline_server.storage.ended_rows import operations
-from jobline_server.storage.ended_store import EndedOp, PutEnded
+from jobline_server.storage.ended_store import EndedOp, PutEnded, PutOperation
 
 # A slice takes about 10 ms. A row costs one item of its budget, and one more per this many bytes.
 BUDGET_ITEMS = 1_000
@@ -48,6 +48,9 @@ SWEPT_MIN = 1_000
 LINE_MAX = 100_000
 
 _COMPLETED = JobState.COMPLETED
+# What is no end of a job.
+_PASSED_ON = (EndedChange, QueueGone, OperationNoted)
+_WITH_BLOB = (PutEnded, PutOperation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +94,7 @@ class EndedBuffer:
         return len(self._line) > LINE_MAX
 
     def _take(self, ending: Ending) -> None:
-        if isinstance(ending, EndedChange | QueueGone | OperationNoted):
+        if isinstance(ending, _PASSED_ON):
             self._pending.append(ending)
         elif ending.kept:
             if ending.state is _COMPLETED:
@@ -211,7 +214,7 @@ def _piece_of(ops: Iterator[EndedOp], budget_items: int) -> list[EndedOp]:
     spent = 0
     for op in ops:
         piece.append(op)
-        spent += 1 + (len(op.row.blob) // BYTES_AN_ITEM if isinstance(op, PutEnded) else 0)
+        spent += 1 + (len(op.row.blob) // BYTES_AN_ITEM if isinstance(op, _WITH_BLOB) else 0)
         if spent >= budget_items:
             break
     return piece

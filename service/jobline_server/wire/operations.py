@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from itertools import accumulate
 from typing import Any
+
+from google.protobuf.json_format import MessageToDict
 
 from jobline.v1 import store_pb2
 from jobline_server.engine.allowance import TimeLimit
@@ -71,6 +74,17 @@ def operation_from_message(message: store_pb2.StoredOperation) -> Operation:
         undoes=message.undoes,
         change=change,
     )
+
+
+def change_as_json(operation: Operation) -> str:
+    """Returns what an operation changed as JSON, "" if nothing but jobs."""
+    if operation.change is None or isinstance(operation.change, CancelledJobs):
+        return ""
+    name, fill, _ = _CHANGES[type(operation.change)]
+    change = getattr(store_pb2.StoredOperation(), name)
+    fill(change, operation.change)
+    found = MessageToDict(change, preserving_proto_field_name=True)
+    return json.dumps(found, ensure_ascii=False, separators=(",", ":"))
 
 
 def _fill_pauses(message: store_pb2.StoredPauseChange, change: PauseChange) -> None:

@@ -10,6 +10,7 @@ from jobline_server.engine import limits
 from jobline_server.engine.operations import OperationQuery
 from jobline_server.runtime.views import Audit
 from tests.unit.background.conftest import QUEUE, Keeping
+from tests.unit.runtime.ended.test_full_disk import FullDisk
 
 
 async def record(keeping: Keeping, count: int) -> None:
@@ -42,3 +43,15 @@ async def test_nothing_is_written_to_a_full_disk(keeping: Keeping) -> None:
     keeping.clock.advance(limits.OPERATIONS_KEPT_MS + 1)
     keeping.runtime.core.commits.disk_full = True
     assert await task.run_once(keeping.clock.now()) == {"deleted": 0}
+
+
+async def test_operations_wait_for_room(keeping: Keeping, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are in the journal, and listed once there is room; looks at jobs go on meanwhile."""
+    runtime, disk = keeping.runtime, FullDisk(keeping.runtime, monkeypatch)
+    [job_id] = await keeping.cancel()
+    await runtime.queues.pause_queue(QUEUE, Audit("ops", "", "PauseQueue", "", "o"))
+    assert await runtime.operations.get("o") is None
+    assert runtime.core.commits.disk_full
+    assert await runtime.ended.find(job_id) is not None
+    disk.is_full = runtime.core.commits.disk_full = False
+    assert await runtime.operations.get("o") is not None

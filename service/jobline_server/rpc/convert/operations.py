@@ -9,12 +9,9 @@ from urllib.parse import unquote
 from google.protobuf.json_format import MessageToDict
 
 from jobline.v1 import admin_service_pb2 as pb
-from jobline.v1 import store_pb2
 from jobline_server.engine import limits
 from jobline_server.engine.operations import (
     NEWEST,
-    CancelledJobs,
-    Operation,
     OperationQuery,
     OperationState,
 )
@@ -24,7 +21,6 @@ from jobline_server.rpc.validate import fields
 from jobline_server.runtime.calls.operations import OperationView
 from jobline_server.runtime.calls.undo import why_not
 from jobline_server.runtime.views import Audit
-from jobline_server.wire.operations import fill_operation
 from jobline_server.wire.times import fill_time
 
 # The caller, until calls are authenticated; then the host.
@@ -116,7 +112,7 @@ def fill(message: pb.Operation, view: OperationView) -> None:
     message.undoable = not message.not_undoable_because
     message.undone_by = view.undone_by
     message.undoes = operation.undoes
-    message.change = _change_of(operation)
+    message.change = view.change
 
 
 def _state_of(view: OperationView) -> pb.OperationState.ValueType:
@@ -125,14 +121,3 @@ def _state_of(view: OperationView) -> pb.OperationState.ValueType:
     if view.operation.state is OperationState.DONE:
         return pb.OPERATION_STATE_DONE
     return pb.OPERATION_STATE_INTERRUPTED
-
-
-def _change_of(operation: Operation) -> str:
-    """Returns what an operation changed as JSON, "" if nothing but jobs."""
-    if operation.change is None or isinstance(operation.change, CancelledJobs):
-        return ""
-    stored = store_pb2.StoredOperation()
-    fill_operation(stored, operation)
-    change = getattr(stored, stored.WhichOneof("change") or "")
-    found = MessageToDict(change, preserving_proto_field_name=True)
-    return json.dumps(found, ensure_ascii=False, separators=(",", ":"))

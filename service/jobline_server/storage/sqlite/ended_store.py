@@ -61,6 +61,7 @@ FORMAT = bootstrap.Format(  # "JBLF"
 _SLICE_OPS = 500
 _SLICE_BYTES = 8 << 20
 _ROW_BYTES = SQLITE_PAGE_BYTES // 8
+_WITH_BLOB = (PutEnded, PutOperation)
 
 
 class SqliteEndedJobStore:
@@ -217,11 +218,11 @@ def _slices(ops: Sequence[EndedOp]) -> Iterator[Sequence[EndedOp]]:
         if alone:
             yield ops[index : index + 1]
             start = index + 1
-        size += len(op.row.blob) if isinstance(op, PutEnded | PutOperation) else 0
+        size += len(op.row.blob) if isinstance(op, _WITH_BLOB) else 0
     if start < len(ops):
         yield ops[start:]
 
 
 def _bytes_of(ops: Sequence[EndedOp]) -> int:
-    blobs = sum(len(op.row.blob) for op in ops if isinstance(op, PutEnded | PutOperation))
+    blobs = sum(len(op.row.blob) for op in ops if isinstance(op, _WITH_BLOB))
     return blobs + len(ops) * _ROW_BYTES
