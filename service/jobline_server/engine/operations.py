@@ -7,7 +7,6 @@ no state of a shard: as an ended job it goes to the ended store, and memory keep
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -93,26 +92,35 @@ Change = PauseChange | TimeLimitChange | QueueChange | GroupChange | LimitsChang
 class CancelledRuns:
     """Collects the jobs of a cancel as runs, in the order in which they come."""
 
-    __slots__ = ("_cut", "_runs")
+    __slots__ = ("_cut", "_end_id", "_first_id", "_run_at_ms", "_runs")
 
     def __init__(self) -> None:
         self._runs: list[tuple[int, int, int]] = []
+        # The last run, which goes on.
+        self._first_id = self._end_id = self._run_at_ms = -1
         self._cut = False
 
-    def add(self, jobs: Iterable[tuple[int, int]]) -> None:
-        """Adds jobs, each with the time at which it was to become READY."""
-        runs = self._runs
-        for job_id, run_at_ms in jobs:
-            if runs and runs[-1][0] + runs[-1][1] == job_id and runs[-1][2] == run_at_ms:
-                runs[-1] = (runs[-1][0], runs[-1][1] + 1, run_at_ms)
-            elif len(runs) < limits.OPERATION_RUNS_MAX:
-                runs.append((job_id, 1, run_at_ms))
-            else:
-                self._cut = True
-                return
+    def add(self, job_id: int, run_at_ms: int) -> None:
+        """Adds a job with the time at which it was to become READY."""
+        if job_id == self._end_id and run_at_ms == self._run_at_ms:
+            self._end_id += 1
+            return
+        self._end_run()
+        self._first_id, self._end_id, self._run_at_ms = job_id, job_id + 1, run_at_ms
+
+    def _end_run(self) -> None:
+        if self._first_id < 0:
+            return
+        if len(self._runs) >= limits.OPERATION_RUNS_MAX:
+            self._cut = True
+        else:
+            count = self._end_id - self._first_id
+            self._runs.append((self._first_id, count, self._run_at_ms))
 
     def jobs(self) -> CancelledJobs:
-        """Returns what was collected."""
+        """Returns what was collected; nothing is added after that."""
+        self._end_run()
+        self._first_id = -1
         return CancelledJobs(tuple(self._runs), self._cut)
 
 

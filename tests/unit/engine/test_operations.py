@@ -24,8 +24,8 @@ def test_an_operation_goes_to_the_ended_store_with_its_commit() -> None:
 
 def test_neighbours_with_the_same_time_are_one_run() -> None:
     runs = CancelledRuns()
-    runs.add([(5, 0), (6, 0), (7, 9), (8, 9)])
-    runs.add([(9, 9), (11, 9)])
+    for job_id, run_at_ms in ((5, 0), (6, 0), (7, 9), (8, 9), (9, 9), (11, 9)):
+        runs.add(job_id, run_at_ms)
     assert runs.jobs() == CancelledJobs(((5, 2, 0), (7, 3, 9), (11, 1, 9)))
 
 
@@ -33,5 +33,10 @@ def test_more_runs_than_are_kept_are_cut(monkeypatch: pytest.MonkeyPatch) -> Non
     """What is kept is not all, which is said."""
     monkeypatch.setattr(operations.limits, "OPERATION_RUNS_MAX", 2)
     runs = CancelledRuns()
-    runs.add([(1, 0), (3, 0), (4, 0), (6, 0), (7, 0)])
+    for job_id in (1, 3, 4, 6, 7):
+        runs.add(job_id, 0)
     assert runs.jobs() == CancelledJobs(((1, 1, 0), (3, 2, 0)), cut=True)
+
+
+def test_nothing_was_cancelled() -> None:
+    assert CancelledRuns().jobs() == CancelledJobs()

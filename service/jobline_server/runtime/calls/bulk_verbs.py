@@ -4,7 +4,7 @@ the commit.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from itertools import islice
 
 from jobline_server.engine import limits
@@ -38,9 +38,7 @@ class BulkVerbs:
 
     def cancel(self, shard: Shard, ids: Sequence[int], result: BulkResult) -> Sequence[int]:
         """Cancels waiting jobs, and asks the workers of active ones to stop."""
-        if result.cancelled is not None:
-            result.cancelled.add(_waiting(shard, ids))
-        cancelled, requested, left = decide_cancel(shard, self._core.now(), ids)
+        cancelled, requested, left = decide_cancel(shard, self._core.now(), ids, result.cancelled)
         result.count += cancelled
         result.requested += requested
         return left
@@ -83,18 +81,3 @@ class BulkVerbs:
         for (queue, state), runs in chosen.items():
             decide_delete_ended(shard, self._core.now(), queue, state, runs)
         return left
-
-
-def _waiting(shard: Shard, ids: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """Yields the READY and SCHEDULED jobs that are kept when they end, and when each becomes READY.
-    Those that wait for other jobs are left out: these go on, so nothing could be put back.
-    """
-    for job_id in ids:
-        owner = shard.jobs.find(job_id) or shard.lots.find(job_id)
-        if owner is None or owner.volatile:
-            continue
-        state = shard.state_of(job_id)
-        if state is JobState.READY:
-            yield job_id, 0
-        elif state is JobState.SCHEDULED:
-            yield job_id, owner.run_at_ms
