@@ -65,7 +65,7 @@ async def called(transport: str) -> AsyncIterator[aio.Channel]:
 
 async def call(channel: aio.Channel, rpc: str, request: dict[str, Any]) -> Any:
     method = method_of(rpc)
-    make = channel.unary_unary(
+    make: Any = channel.unary_unary(
         f"/jobline.v1.{rpc}",
         request_serializer=lambda message: message.SerializeToString(),
         response_deserializer=GetMessageClass(method.output_type).FromString,
@@ -154,7 +154,8 @@ def test_every_call_on_many_jobs_has_a_dry_run() -> None:
 async def test_all_jobs_are_chosen_on_purpose_only(called: aio.Channel, rpc: str) -> None:
     """A filter without conditions needs `all`."""
     by_jobs = "jobs" in method_of(rpc).input_type.fields_by_name
-    for nothing in ({"filter": {}}, {}):
+    empty: list[dict[str, Any]] = [{"filter": {}}, {}]
+    for nothing in empty:
         request: dict[str, Any] = {"jobs": nothing} if by_jobs else nothing
         with pytest.raises(aio.AioRpcError, match="all: true"):
             await call(called, rpc, request)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jobline_server.engine import operations
+from jobline_server.engine import limits
 from jobline_server.engine.decide.operations import decide_record_operation
 from jobline_server.engine.endings import OperationNoted
 from jobline_server.engine.load import Load
@@ -31,7 +31,7 @@ def test_neighbours_with_the_same_time_are_one_run() -> None:
 
 def test_more_runs_than_are_kept_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is kept is not all, which is said."""
-    monkeypatch.setattr(operations.limits, "OPERATION_RUNS_MAX", 2)
+    monkeypatch.setattr(limits, "OPERATION_RUNS_MAX", 2)
     runs = CancelledRuns()
     for job_id in (1, 3, 4, 6, 7):
         runs.add(job_id, 0)
