@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -75,6 +76,10 @@ async def test_pauses_and_their_ends_are_undone(client: AsyncClient) -> None:
     await undo_last(client)
     [group] = [each async for each in client.queues.groups.list("mail")]
     assert not group.paused
+    await client.schedules.create("report", "mail", every="1h")
+    await client.schedules.pause("report", reason="holidays")
+    await undo_last(client)
+    assert not (await client.schedules.get("report")).paused
 
 
 async def test_settings_are_undone_one_by_one(client: AsyncClient) -> None:
@@ -223,6 +228,18 @@ async def test_operations_on_the_command_line() -> None:
             assert "would be undone" in jobline("undo", operation, "--dry-run")
             assert f"operation {operation} undone" in jobline("undo", operation)
             assert "undone by" in jobline("audit", operation)
+            jobline("schedule", "create", "report", "mail", "--every", "1h")
+            jobline("schedule", "pause", "report", "--reason", "holidays")
+            [line] = [each for each in jobline("audit").splitlines() if "PauseSchedule" in each]
+            assert "report" in line
+            jobline("undo", line.split()[0])
+            assert "holidays" not in jobline("schedule", "get", "report")
+            batch = jobline("batch", "create", "--json")
+            number = str(json.loads(batch)["id"])
+            jobline("batch", "close", number, "--reason", "all is in")
+            [line] = [each for each in jobline("audit").splitlines() if "CloseBatch" in each]
+            assert number in line
+            assert "all is in" in line
             failed = runner.invoke(build(), ["undo", operation])
             assert failed.exit_code != 0
 

@@ -32,7 +32,8 @@ from tests.storage.value_strategies import (
     text,
 )
 
-texts = dict.fromkeys(("verb", "principal", "reason", "queue", "group", "limiter"), text)
+named = ("verb", "principal", "reason", "queue", "group", "limiter", "schedule")
+texts = dict.fromkeys(named, text)
 pauses = st.builds(operations.Pause, st.booleans(), text, text)
 time_limits = st.none() | st.builds(TimeLimit, st.integers(1, 10**13), text, text)
 runs = st.tuples(ids, st.integers(1, 2**31), moments)
@@ -60,6 +61,7 @@ recorded = st.builds(
     count=ids,
     requested=ids,
     undoes=text,
+    batch_id=ids,
     change=changes,
 )
 

@@ -10,6 +10,7 @@ import pytest
 
 from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.engine.payloads import Payloads
+from jobline_server.engine.schedule import ScheduleSettings
 from jobline_server.engine.values import QueueSettings
 from jobline_server.runtime.clock import ManualClock
 from jobline_server.runtime.runtime import Runtime
@@ -102,3 +103,33 @@ async def test_a_limiter_comes_back_with_its_limits(busy: Runtime) -> None:
     assert (view.limited.until_ms, view.limited.reason) == (until_ms, "429")
     await undo(busy, "a")
     assert await refused(busy.limiters.delete_limiter("api")) is RefusalKind.LIMITER_NOT_FOUND
+
+
+async def test_a_pause_of_a_schedule_is_undone(busy: Runtime) -> None:
+    """It runs again from now; and an undo of that pauses it, by whom and why as before."""
+    clock, schedules = busy.core.clock, busy.schedules
+    assert isinstance(clock, ManualClock)
+    settings = ScheduleSettings("mail", every_ms=DAY_MS)
+    made = await schedules.create_schedule("report", settings, upsert=False, audit=asked("a"))
+    pause = Audit("ops", "repairs", "PauseSchedule", "", "b")
+    await schedules.pause_schedule("report", pause)
+    clock.advance(3 * DAY_MS)
+    resumed = await undo(busy, "b")
+    view = schedules.get_schedule("report")
+    assert not view.paused
+    assert view.next_start_ms == made.next_start_ms + 3 * DAY_MS
+    await undo(busy, resumed)
+    view = schedules.get_schedule("report")
+    assert (view.paused, view.paused_by, view.pause_reason) == (True, "ops", "repairs")
+    assert await refused(undo(busy, "a")) is RefusalKind.NOT_UNDOABLE
+
+
+async def test_a_schedule_that_was_changed_or_deleted_since_stays(busy: Runtime) -> None:
+    schedules = busy.schedules
+    settings = ScheduleSettings("mail", every_ms=DAY_MS)
+    await schedules.create_schedule("report", settings, upsert=False)
+    await schedules.pause_schedule("report", asked("a"))
+    await schedules.pause_schedule("report", Audit("others", "why"))
+    assert await refused(undo(busy, "a")) is RefusalKind.CHANGED_SINCE
+    await schedules.delete_schedule("report", asked("b"))
+    assert await refused(undo(busy, "a")) is RefusalKind.SCHEDULE_NOT_FOUND
