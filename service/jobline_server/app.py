@@ -21,6 +21,7 @@ from jobline_server.background.housekeeping import (
     SendOldStreamsAway,
 )
 from jobline_server.background.minutes import CloseMinutes
+from jobline_server.background.operations import DeleteOldOperations
 from jobline_server.background.periodic import Background
 from jobline_server.background.retention import RetentionTask
 from jobline_server.background.unhandled import UnhandledNames
@@ -176,6 +177,7 @@ class Server:
                 ),
                 UnhandledNames(runtime.core, runtime.streams.notify_unhandled),
                 CloseMinutes(runtime.core, runtime.minutes),
+                DeleteOldOperations(runtime.core, runtime.operations),
             ],
             runtime.core,
         )

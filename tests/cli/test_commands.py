@@ -249,7 +249,7 @@ def test_paused_queue_says_why(jobline, queue):
     push(jobline, queue, "x")
     assert jobline("queue", "pause", queue, "--reason", "repairs", "--json").document["paused"]
     assert "paused: repairs" in jobline("queue", "ls", queue).out
-    assert "by anonymous: repairs" in jobline("queue", "get", queue).out
+    assert "by anonymous@127.0.0.1: repairs" in jobline("queue", "get", queue).out
     assert not jobline("queue", "resume", queue, "--json").document["paused"]
 
 

@@ -116,6 +116,8 @@ VALID: dict[str, dict[str, Any]] = {
     "DeadLetterService/PurgeDeadJobs": {"filter": {"queue": "fuzz"}, "all": True},
     "AdminService/GetStats": {},
     "AdminService/ListWorkers": {"pageSize": 5, "queue": "fuzz"},
+    "AdminService/ListOperations": {"pageSize": 5, "queue": "fuzz", "verb": "v", "principal": "p"},
+    "AdminService/UndoOperation": {"operationId": "o", "reason": "r"},
     "AdminService/ListHandlers": {"pageSize": 5, "queue": "fuzz"},
 }
 for _name in ("Promote", "Cancel", "Retry", "Delete"):

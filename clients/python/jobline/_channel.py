@@ -38,7 +38,7 @@ _SAFE_CALLS = {
     ],
     "BatchService": ["CreateBatch", "CloseBatch", "GetBatch", "ListBatches", "CancelBatch"],
     "DeadLetterService": ["ListDeadJobs", "GetDeadLetterStats"],
-    "AdminService": ["GetStats", "ListWorkers"],
+    "AdminService": ["GetStats", "ListOperations", "ListWorkers"],
 }
 
 SERVICE_CONFIG = {

@@ -45,6 +45,7 @@ from jobline._job_values import (
 from jobline._leased import LeasedJob
 from jobline._limiter_values import Limiter
 from jobline._new_job import NewJob
+from jobline._operation_values import Operation, OperationState, Undone
 from jobline._option_enums import BackoffKind, DeliveryMode
 from jobline._option_parts import Backoff, Retention
 from jobline._options import JobOptions
@@ -88,10 +89,12 @@ from jobline._worker.worker import Worker
 from jobline._worker.worker_run import WorkerStats
 from jobline.errors import (
     AlreadyExists,
+    AlreadyUndone,
     BatchComplete,
     BatchesFull,
     BatchNotFound,
     BufferFull,
+    ChangedSince,
     ClientClosed,
     ClientRateExceeded,
     CodecError,
@@ -116,7 +119,9 @@ from jobline.errors import (
     NotConnected,
     NotFound,
     NotServed,
+    NotUndoable,
     OffsetGone,
+    OperationNotFound,
     OutcomeUnknown,
     OutOfRange,
     PayloadMisfit,
@@ -145,6 +150,7 @@ __all__ = [
     "AckLevel",
     "Ageing",
     "AlreadyExists",
+    "AlreadyUndone",
     "AsyncClient",
     "AsyncEntityRef",
     "Attempt",
@@ -163,6 +169,7 @@ __all__ = [
     "BulkResult",
     "Cancel",
     "CancelReason",
+    "ChangedSince",
     "Client",
     "ClientClosed",
     "ClientRateExceeded",
@@ -228,10 +235,14 @@ __all__ = [
     "NotConnected",
     "NotFound",
     "NotServed",
+    "NotUndoable",
     "Obstacle",
     "ObstacleKind",
     "OffsetGone",
     "OnDeadHead",
+    "Operation",
+    "OperationNotFound",
+    "OperationState",
     "OutOfRange",
     "Outcome",
     "OutcomeUnknown",
@@ -286,6 +297,7 @@ __all__ = [
     "Triggered",
     "Unauthenticated",
     "Unavailable",
+    "Undone",
     "UniqueKeyHeld",
     "UniqueMode",
     "WaitTimeout",

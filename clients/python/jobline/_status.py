@@ -106,6 +106,10 @@ _BY_REASON: dict[str, type[JoblineError]] = {
     "TOO_MANY_CALLS": errors.TooManyCalls,
     "OFFSET_GONE": errors.OffsetGone,
     "PAYLOAD_MISFIT": errors.PayloadMisfit,
+    "OPERATION_NOT_FOUND": errors.OperationNotFound,
+    "NOT_UNDOABLE": errors.NotUndoable,
+    "ALREADY_UNDONE": errors.AlreadyUndone,
+    "CHANGED_SINCE": errors.ChangedSince,
 }
 
 _BY_CODE: dict[str, type[JoblineError]] = {

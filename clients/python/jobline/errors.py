@@ -23,10 +23,12 @@ from jobline._job_end import JobCancelled, JobDead, JobExpired, JobNotDone
 
 __all__ = [
     "AlreadyExists",
+    "AlreadyUndone",
     "BatchComplete",
     "BatchNotFound",
     "BatchesFull",
     "BufferFull",
+    "ChangedSince",
     "ClientClosed",
     "ClientRateExceeded",
     "CodecError",
@@ -52,7 +54,9 @@ __all__ = [
     "NotConnected",
     "NotFound",
     "NotServed",
+    "NotUndoable",
     "OffsetGone",
+    "OperationNotFound",
     "OutOfRange",
     "OutcomeUnknown",
     "PayloadMisfit",
@@ -102,6 +106,10 @@ class BatchNotFound(NotFound):
     """There is no such batch; complete ones are kept for a time."""
 
 
+class OperationNotFound(NotFound):
+    """There is no such operation, or it is kept no longer."""
+
+
 class AlreadyExists(_Refused):
     """There is such a thing already."""
 
@@ -134,6 +142,18 @@ class WrongState(FailedPrecondition):
 
 class QueueActive(FailedPrecondition):
     """The queue has active jobs and `force` is not set."""
+
+
+class NotUndoable(FailedPrecondition):
+    """What the operation did cannot be undone, or not now; the message says why."""
+
+
+class AlreadyUndone(FailedPrecondition):
+    """The operation was undone before."""
+
+
+class ChangedSince(FailedPrecondition):
+    """What the operation changed was changed again since."""
 
 
 class QueueNotCreated(FailedPrecondition):

@@ -16,6 +16,7 @@ from jobline_server.engine.group_entries import GroupFact
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.limiter_entries import LimiterFact
 from jobline_server.engine.message_entries import MessageFact
+from jobline_server.engine.operation_entries import OperationRecorded
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.producers import Call
 from jobline_server.engine.queue_entries import (
@@ -293,4 +294,5 @@ Fact = (
     | ScheduleFact
     | MessageFact
     | BatchFact
+    | OperationRecorded
 )

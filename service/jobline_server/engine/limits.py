@@ -246,6 +246,13 @@ AUTO_RETRY_FIRST_DELAY_MS_MAX = 30 * DAY_MS
 AUTO_RETRIES_DEFAULT = 3
 AUTO_RETRIES_MAX = 20
 
+# How long operations of operators are kept, and how many: 500 bytes each, and up to 60 KiB where a
+# cancel of scattered jobs can be undone.
+OPERATIONS_KEPT_MS = 90 * DAY_MS
+OPERATIONS_KEPT_MAX = 100_000
+# Runs of neighbouring jobs that an operation keeps to undo a cancel: some 10 bytes each.
+OPERATION_RUNS_MAX = 4_096
+
 # A queue with default settings is deleted when it was empty for this long.
 EMPTY_QUEUE_MS = 1 * HOUR_MS
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from jobline.v1 import batch_service_pb2 as pb
-from jobline_server.rpc.convert import batches, selection
+from jobline_server.rpc.convert import batches, operations, selection
 from jobline_server.rpc.convert.page_tokens import cursor_of, token_of
 from jobline_server.rpc.convert.push import PushReader
 from jobline_server.rpc.guard import Context
 from jobline_server.runtime.runtime import Runtime
+from jobline_server.runtime.views import Audit
 
 
 class BatchService:
@@ -19,6 +22,9 @@ class BatchService:
         self._runtime = runtime
         self._reader = reader
 
+    def _audit(self, request: Any, context: Context) -> Audit:
+        return operations.audit(request, context, self._runtime.operations.new_id())
+
     async def CreateBatch(
         self, request: pb.CreateBatchRequest, _context: Context
     ) -> pb.CreateBatchResponse:
@@ -29,12 +35,12 @@ class BatchService:
         return response
 
     async def CloseBatch(
-        self, request: pb.CloseBatchRequest, _context: Context
+        self, request: pb.CloseBatchRequest, context: Context
     ) -> pb.CloseBatchResponse:
         """Closes a batch."""
-        batch_id = batches.batch_id_of(request)
-        response = pb.CloseBatchResponse()
-        batches.fill_batch(response.batch, await self._runtime.batches.close_batch(batch_id))
+        batch_id, audit = batches.batch_id_of(request), self._audit(request, context)
+        response = pb.CloseBatchResponse(operation_id=audit.operation_id)
+        batches.fill_batch(response.batch, await self._runtime.batches.close_batch(batch_id, audit))
         return response
 
     async def GetBatch(self, request: pb.GetBatchRequest, _context: Context) -> pb.GetBatchResponse:
@@ -60,13 +66,13 @@ class BatchService:
         return response
 
     async def CancelBatch(
-        self, request: pb.CancelBatchRequest, _context: Context
+        self, request: pb.CancelBatchRequest, context: Context
     ) -> pb.CancelBatchResponse:
         """Cancels a batch and its members."""
         done, batch = await self._runtime.batches.cancel_batch(
             batches.batch_id_of(request),
             dry_run=request.dry_run,
-            audit=selection.audit(request.reason),
+            audit=self._audit(request, context),
         )
         response = pb.CancelBatchResponse(
             cancelled=done.count, requested=done.requested, operation_id=done.operation_id

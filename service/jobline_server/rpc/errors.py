@@ -62,6 +62,10 @@ CODES: dict[RefusalKind, grpc.StatusCode] = {
     RefusalKind.SCHEDULE_NOT_FOUND: grpc.StatusCode.NOT_FOUND,
     RefusalKind.SCHEDULE_EXISTS: grpc.StatusCode.ALREADY_EXISTS,
     RefusalKind.SCHEDULES_FULL: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    RefusalKind.OPERATION_NOT_FOUND: grpc.StatusCode.NOT_FOUND,
+    RefusalKind.NOT_UNDOABLE: grpc.StatusCode.FAILED_PRECONDITION,
+    RefusalKind.ALREADY_UNDONE: grpc.StatusCode.FAILED_PRECONDITION,
+    RefusalKind.CHANGED_SINCE: grpc.StatusCode.FAILED_PRECONDITION,
 }
 
 # Refusals because a quota is used up: their details name the quota.

@@ -240,7 +240,7 @@ def decoder(method: MethodDescriptor) -> Decode:
 
 def only_reads(method: MethodDescriptor) -> bool:
     """Returns whether a method changes nothing, so that its reply may be dropped."""
-    return method.name.startswith(("Get", "List", "Explain", "Check"))
+    return method.name.startswith(("Get", "List", "Explain", "Check", "Preview"))
 
 
 async def end_call(context: Context, status: Status) -> None:

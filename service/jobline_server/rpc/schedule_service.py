@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 from jobline.v1 import schedule_service_pb2 as pb
-from jobline_server.rpc.convert import queues, schedules, selection
+from jobline_server.rpc.convert import operations, queues, schedules, selection
 from jobline_server.rpc.convert.page_tokens import cursor_of, token_of
 from jobline_server.rpc.convert.push import PushReader
 from jobline_server.rpc.guard import Context
 from jobline_server.rpc.validate import fields
 from jobline_server.runtime.runtime import Runtime
+from jobline_server.runtime.views import Audit
 from jobline_server.wire.times import fill_time
 
 
@@ -23,16 +25,19 @@ class ScheduleService:
         self._runtime = runtime
         self._reader = reader
 
+    def _audit(self, request: Any, context: Context) -> Audit:
+        return operations.audit(request, context, self._runtime.operations.new_id())
+
     async def CreateSchedule(
-        self, request: pb.CreateScheduleRequest, _context: Context
+        self, request: pb.CreateScheduleRequest, context: Context
     ) -> pb.CreateScheduleResponse:
         """Creates a schedule, or changes one."""
         name = schedules.schedule_name(request.schedule)
         settings = schedules.settings_of(request.settings, self._reader)
-        selection.audit(request.reason)
-        response = pb.CreateScheduleResponse()
+        audit = self._audit(request, context)
+        response = pb.CreateScheduleResponse(operation_id=audit.operation_id)
         calls = self._runtime.schedules
-        view = await calls.create_schedule(name, settings, upsert=request.upsert)
+        view = await calls.create_schedule(name, settings, upsert=request.upsert, audit=audit)
         schedules.fill_schedule(response.schedule, view)
         return response
 
@@ -61,56 +66,56 @@ class ScheduleService:
         return response
 
     async def UpdateSchedule(
-        self, request: pb.UpdateScheduleRequest, _context: Context
+        self, request: pb.UpdateScheduleRequest, context: Context
     ) -> pb.UpdateScheduleResponse:
         """Changes settings of a schedule."""
         name = schedules.schedule_name(request.schedule)
-        selection.audit(request.reason)
-        response = pb.UpdateScheduleResponse()
+        audit = self._audit(request, context)
+        response = pb.UpdateScheduleResponse(operation_id=audit.operation_id)
         change = partial(schedules.changed, request, reader=self._reader)
-        view = await self._runtime.schedules.update_schedule(name, change)
+        view = await self._runtime.schedules.update_schedule(name, change, audit)
         schedules.fill_schedule(response.schedule, view)
         return response
 
     async def DeleteSchedule(
-        self, request: pb.DeleteScheduleRequest, _context: Context
+        self, request: pb.DeleteScheduleRequest, context: Context
     ) -> pb.DeleteScheduleResponse:
         """Deletes a schedule."""
         name = schedules.schedule_name(request.schedule)
-        selection.audit(request.reason)
-        await self._runtime.schedules.delete_schedule(name)
-        return pb.DeleteScheduleResponse()
+        audit = self._audit(request, context)
+        await self._runtime.schedules.delete_schedule(name, audit)
+        return pb.DeleteScheduleResponse(operation_id=audit.operation_id)
 
     async def PauseSchedule(
-        self, request: pb.PauseScheduleRequest, _context: Context
+        self, request: pb.PauseScheduleRequest, context: Context
     ) -> pb.PauseScheduleResponse:
         """Pauses a schedule."""
         name = schedules.schedule_name(request.schedule)
-        audit = selection.audit(request.reason)
-        response = pb.PauseScheduleResponse()
+        audit = self._audit(request, context)
+        response = pb.PauseScheduleResponse(operation_id=audit.operation_id)
         view = await self._runtime.schedules.pause_schedule(name, audit)
         schedules.fill_schedule(response.schedule, view)
         return response
 
     async def ResumeSchedule(
-        self, request: pb.ResumeScheduleRequest, _context: Context
+        self, request: pb.ResumeScheduleRequest, context: Context
     ) -> pb.ResumeScheduleResponse:
         """Resumes a schedule."""
         name = schedules.schedule_name(request.schedule)
-        selection.audit(request.reason)
-        response = pb.ResumeScheduleResponse()
-        view = await self._runtime.schedules.resume_schedule(name)
+        audit = self._audit(request, context)
+        response = pb.ResumeScheduleResponse(operation_id=audit.operation_id)
+        view = await self._runtime.schedules.resume_schedule(name, audit)
         schedules.fill_schedule(response.schedule, view)
         return response
 
     async def TriggerSchedule(
-        self, request: pb.TriggerScheduleRequest, _context: Context
+        self, request: pb.TriggerScheduleRequest, context: Context
     ) -> pb.TriggerScheduleResponse:
         """Runs a schedule now."""
         name = schedules.schedule_name(request.schedule)
-        selection.audit(request.reason)
-        job_id, reason, view = await self._runtime.schedules.trigger_schedule(name)
-        response = pb.TriggerScheduleResponse(job_id=job_id)
+        audit = self._audit(request, context)
+        job_id, reason, view = await self._runtime.schedules.trigger_schedule(name, audit)
+        response = pb.TriggerScheduleResponse(job_id=job_id, operation_id=audit.operation_id)
         if reason is not None:
             response.skipped = pb.ScheduleSkipReason.ValueType(reason)
         schedules.fill_schedule(response.schedule, view)

@@ -18,6 +18,7 @@ from jobline_server.runtime.calls.batches import BatchCalls
 from jobline_server.runtime.calls.bulk import Bulk
 from jobline_server.runtime.calls.groups import Groups
 from jobline_server.runtime.calls.limiters import LimiterCalls
+from jobline_server.runtime.calls.operations import Operations
 from jobline_server.runtime.calls.payload_checks import PayloadChecks
 from jobline_server.runtime.calls.pulls import PullCalls
 from jobline_server.runtime.calls.push_batcher import PushBatcher
@@ -29,6 +30,7 @@ from jobline_server.runtime.calls.settles import Settles
 from jobline_server.runtime.calls.settling import Settling
 from jobline_server.runtime.calls.statistics import Statistics
 from jobline_server.runtime.calls.streams import Streams
+from jobline_server.runtime.calls.undo import Undo
 from jobline_server.runtime.calls.updates import Updates
 from jobline_server.runtime.checkpoints import JOURNAL_BYTES_MAX, Checkpoints
 from jobline_server.runtime.clock import Clock
@@ -138,14 +140,16 @@ class Runtime:
         self.pulls = PullCalls(core, self.dispatcher, self.returns)
         self.settle_calls = SettleCalls(core, self.settling)
         self.jobs = JobQueries(core, self.ended)
-        self.updates = Updates(core, self.jobs, self.pushes.checks)
+        self.operations = Operations(core, self.ended, self._stores.operations, new_name)
+        self.updates = Updates(core, self.jobs, self.pushes.checks, self.operations)
         self.explainer = JobExplainer(core, self.jobs)
-        self.bulk = Bulk(core, self.ended, new_name)
-        self.batches = BatchCalls(core, self.bulk)
-        self.queues = Queues(core, self.ended, self.bulk, new_name)
-        self.groups = Groups(core)
-        self.limiters = LimiterCalls(core)
-        self.schedules = ScheduleCalls(core)
+        self.bulk = Bulk(core, self.ended, self.operations)
+        self.batches = BatchCalls(core, self.bulk, self.operations)
+        self.schedules = ScheduleCalls(core, self.operations)
+        self.queues = Queues(core, self.ended, self.bulk, self.operations)
+        self.groups = Groups(core, self.operations)
+        self.limiters = LimiterCalls(core, self.operations)
+        self.undo = Undo(core, self.ended, self.operations)
         self.statistics = Statistics(core, self.streams, self.ended)
 
     def _listen(self) -> None:

@@ -111,6 +111,13 @@ def coming_runs(settings: ScheduleSettings, anchor_ms: int, run_ms: int) -> Iter
         run_ms = next_run(settings, anchor_ms, run_ms)
 
 
+def resumed_run(schedule: Schedule, now_ms: int) -> int:
+    """Returns the next run of a schedule that is resumed, 0 of one that is over."""
+    if schedule.next_ms and schedule.next_ms <= now_ms:
+        return next_run(schedule.settings, schedule.anchor_ms, now_ms)
+    return schedule.next_ms
+
+
 def due_runs(schedule: Schedule, now_ms: int) -> DueRuns:
     """Returns the runs that have started by now, with their jitter, and the next one. Runs keep
     their order: one that starts later than those after it holds them up.

@@ -87,9 +87,9 @@ def create(
     _show(cli, made.get())
 
 
-def close(cli: Cli, batch: Id) -> None:
+def close(cli: Cli, batch: Id, *, reason: option.Why = "") -> None:
     """Close a batch: it is complete when all members have ended."""
-    _show(cli, cli.client.batches.close(batch))
+    _show(cli, cli.client.batches.close(batch, reason=reason))
 
 
 def cancel(

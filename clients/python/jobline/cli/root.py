@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from jobline.cli import (
+    audit,
     batches,
     dead,
     doctor,
@@ -57,6 +58,7 @@ def build() -> typer.Typer:
         batches,
         handlers,
         server,
+        audit,
         top,
         tail,
         doctor,

@@ -120,6 +120,16 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """ALREADY_EXISTS: a schedule of this name exists, or one with another queue."""
     ERROR_REASON_SCHEDULES_FULL: _ErrorReason.ValueType  # 82
     """RESOURCE_EXHAUSTED: there are as many schedules, or payload bytes of them, as there may be."""
+    ERROR_REASON_OPERATION_NOT_FOUND: _ErrorReason.ValueType  # 85
+    """NOT_FOUND: there is no operation of this id, or it is kept no longer."""
+    ERROR_REASON_NOT_UNDOABLE: _ErrorReason.ValueType  # 86
+    """FAILED_PRECONDITION: an operation of this kind, or one that goes on, cannot be undone; the message says
+    why.
+    """
+    ERROR_REASON_ALREADY_UNDONE: _ErrorReason.ValueType  # 87
+    """FAILED_PRECONDITION: the operation was undone before."""
+    ERROR_REASON_CHANGED_SINCE: _ErrorReason.ValueType  # 88
+    """FAILED_PRECONDITION: what the operation changed was changed again since; undo the later change first."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a call was refused. The name of the value, without its prefix, is the `reason` of the
@@ -224,4 +234,14 @@ ERROR_REASON_SCHEDULE_EXISTS: ErrorReason.ValueType  # 81
 """ALREADY_EXISTS: a schedule of this name exists, or one with another queue."""
 ERROR_REASON_SCHEDULES_FULL: ErrorReason.ValueType  # 82
 """RESOURCE_EXHAUSTED: there are as many schedules, or payload bytes of them, as there may be."""
+ERROR_REASON_OPERATION_NOT_FOUND: ErrorReason.ValueType  # 85
+"""NOT_FOUND: there is no operation of this id, or it is kept no longer."""
+ERROR_REASON_NOT_UNDOABLE: ErrorReason.ValueType  # 86
+"""FAILED_PRECONDITION: an operation of this kind, or one that goes on, cannot be undone; the message says
+why.
+"""
+ERROR_REASON_ALREADY_UNDONE: ErrorReason.ValueType  # 87
+"""FAILED_PRECONDITION: the operation was undone before."""
+ERROR_REASON_CHANGED_SINCE: ErrorReason.ValueType  # 88
+"""FAILED_PRECONDITION: what the operation changed was changed again since; undo the later change first."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

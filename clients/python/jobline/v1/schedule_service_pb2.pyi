@@ -408,7 +408,7 @@ class CreateScheduleRequest(_message.Message):
     no harm. Unset: no.
     """
     reason: _builtins.str
-    """Optional. Why, ≤ 1,024 characters; said in the log of the server."""
+    """Optional. Why, ≤ 1,024 characters; kept with the operation."""
     @_builtins.property
     def settings(self) -> Global___ScheduleSettings:
         """Required. Its settings."""
@@ -436,6 +436,9 @@ class CreateScheduleResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     SCHEDULE_FIELD_NUMBER: _builtins.int
+    OPERATION_ID_FIELD_NUMBER: _builtins.int
+    operation_id: _builtins.str
+    """Output only. Names the operation, see `AdminService.ListOperations`."""
     @_builtins.property
     def schedule(self) -> Global___Schedule:
         """Output only. The schedule."""
@@ -444,10 +447,11 @@ class CreateScheduleResponse(_message.Message):
         self,
         *,
         schedule: Global___Schedule | None = ...,
+        operation_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["schedule", b"schedule"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["schedule", b"schedule"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["operation_id", b"operation_id", "schedule", b"schedule"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -574,7 +578,7 @@ class UpdateScheduleRequest(_message.Message):
     schedule: _builtins.str
     """Required. Its name."""
     reason: _builtins.str
-    """Optional. Why, ≤ 1,024 characters; said in the log of the server."""
+    """Optional. Why, ≤ 1,024 characters; kept with the operation."""
     @_builtins.property
     def settings(self) -> Global___ScheduleSettings:
         """Required. The new settings."""
@@ -608,6 +612,9 @@ class UpdateScheduleResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     SCHEDULE_FIELD_NUMBER: _builtins.int
+    OPERATION_ID_FIELD_NUMBER: _builtins.int
+    operation_id: _builtins.str
+    """Output only. Names the operation, see `AdminService.ListOperations`."""
     @_builtins.property
     def schedule(self) -> Global___Schedule:
         """Output only. The schedule."""
@@ -616,10 +623,11 @@ class UpdateScheduleResponse(_message.Message):
         self,
         *,
         schedule: Global___Schedule | None = ...,
+        operation_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["schedule", b"schedule"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["schedule", b"schedule"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["operation_id", b"operation_id", "schedule", b"schedule"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -636,7 +644,7 @@ class DeleteScheduleRequest(_message.Message):
     schedule: _builtins.str
     """Required. Its name."""
     reason: _builtins.str
-    """Optional. Why, ≤ 1,024 characters; said in the log of the server."""
+    """Optional. Why, ≤ 1,024 characters; kept with the operation."""
     def __init__(
         self,
         *,
@@ -657,12 +665,17 @@ class DeleteScheduleResponse(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    OPERATION_ID_FIELD_NUMBER: _builtins.int
+    operation_id: _builtins.str
+    """Output only. Names the operation, see `AdminService.ListOperations`."""
     def __init__(
         self,
+        *,
+        operation_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["operation_id", b"operation_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -679,7 +692,7 @@ class PauseScheduleRequest(_message.Message):
     schedule: _builtins.str
     """Required. Its name."""
     reason: _builtins.str
-    """Optional. Why, ≤ 1,024 characters; shown with the schedule while it is paused."""
+    """Optional. Why, ≤ 1,024 characters; kept with the operation, and shown with the schedule while it is paused."""
     def __init__(
         self,
         *,
@@ -701,6 +714,9 @@ class PauseScheduleResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     SCHEDULE_FIELD_NUMBER: _builtins.int
+    OPERATION_ID_FIELD_NUMBER: _builtins.int
+    operation_id: _builtins.str
+    """Output only. Names the operation, see `AdminService.ListOperations`."""
     @_builtins.property
     def schedule(self) -> Global___Schedule:
         """Output only. The schedule."""
@@ -709,10 +725,11 @@ class PauseScheduleResponse(_message.Message):
         self,
         *,
         schedule: Global___Schedule | None = ...,
+        operation_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["schedule", b"schedule"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["schedule", b"schedule"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["operation_id", b"operation_id", "schedule", b"schedule"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -729,7 +746,7 @@ class ResumeScheduleRequest(_message.Message):
     schedule: _builtins.str
     """Required. Its name."""
     reason: _builtins.str
-    """Optional. Why, ≤ 1,024 characters; said in the log of the server."""
+    """Optional. Why, ≤ 1,024 characters; kept with the operation."""
     def __init__(
         self,
         *,
@@ -751,6 +768,9 @@ class ResumeScheduleResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     SCHEDULE_FIELD_NUMBER: _builtins.int
+    OPERATION_ID_FIELD_NUMBER: _builtins.int
+    operation_id: _builtins.str
+    """Output only. Names the operation, see `AdminService.ListOperations`."""
     @_builtins.property
     def schedule(self) -> Global___Schedule:
         """Output only. The schedule."""
@@ -759,10 +779,11 @@ class ResumeScheduleResponse(_message.Message):
         self,
         *,
         schedule: Global___Schedule | None = ...,
+        operation_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["schedule", b"schedule"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["schedule", b"schedule"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["operation_id", b"operation_id", "schedule", b"schedule"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -779,7 +800,7 @@ class TriggerScheduleRequest(_message.Message):
     schedule: _builtins.str
     """Required. Its name."""
     reason: _builtins.str
-    """Optional. Why, ≤ 1,024 characters; said in the log of the server."""
+    """Optional. Why, ≤ 1,024 characters; kept with the operation."""
     def __init__(
         self,
         *,
@@ -803,10 +824,13 @@ class TriggerScheduleResponse(_message.Message):
     JOB_ID_FIELD_NUMBER: _builtins.int
     SKIPPED_FIELD_NUMBER: _builtins.int
     SCHEDULE_FIELD_NUMBER: _builtins.int
+    OPERATION_ID_FIELD_NUMBER: _builtins.int
     job_id: _builtins.int
     """Output only. The job that was pushed; 0: none."""
     skipped: Global___ScheduleSkipReason.ValueType
     """Output only. Why none was pushed. Unset: one was, or the run waits for the last job to end."""
+    operation_id: _builtins.str
+    """Output only. Names the operation, see `AdminService.ListOperations`."""
     @_builtins.property
     def schedule(self) -> Global___Schedule:
         """Output only. The schedule after it."""
@@ -817,10 +841,11 @@ class TriggerScheduleResponse(_message.Message):
         job_id: _builtins.int = ...,
         skipped: Global___ScheduleSkipReason.ValueType = ...,
         schedule: Global___Schedule | None = ...,
+        operation_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["schedule", b"schedule"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["job_id", b"job_id", "schedule", b"schedule", "skipped", b"skipped"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["job_id", b"job_id", "operation_id", b"operation_id", "schedule", b"schedule", "skipped", b"skipped"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

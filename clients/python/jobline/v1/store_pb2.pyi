@@ -11,6 +11,7 @@ from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from jobline.v1 import job_pb2 as _job_pb2
 from jobline.v1 import queue_pb2 as _queue_pb2
 import builtins as _builtins
@@ -23,6 +24,34 @@ else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class _StoredOperationState:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _StoredOperationStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_StoredOperationState.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    STORED_OPERATION_STATE_UNSPECIFIED: _StoredOperationState.ValueType  # 0
+    """Not set."""
+    STORED_OPERATION_STATE_STARTED: _StoredOperationState.ValueType  # 1
+    """It goes on, or the server stopped before it was over."""
+    STORED_OPERATION_STATE_DONE: _StoredOperationState.ValueType  # 2
+    """It is over."""
+    STORED_OPERATION_STATE_INTERRUPTED: _StoredOperationState.ValueType  # 3
+    """Its caller went away, or a failure ended it: what was done until then stays done."""
+
+class StoredOperationState(_StoredOperationState, metaclass=_StoredOperationStateEnumTypeWrapper):
+    """How far an operation is."""
+
+STORED_OPERATION_STATE_UNSPECIFIED: StoredOperationState.ValueType  # 0
+"""Not set."""
+STORED_OPERATION_STATE_STARTED: StoredOperationState.ValueType  # 1
+"""It goes on, or the server stopped before it was over."""
+STORED_OPERATION_STATE_DONE: StoredOperationState.ValueType  # 2
+"""It is over."""
+STORED_OPERATION_STATE_INTERRUPTED: StoredOperationState.ValueType  # 3
+"""Its caller went away, or a failure ended it: what was done until then stays done."""
+Global___StoredOperationState: _TypeAlias = StoredOperationState  # noqa: Y015
 
 @_typing.final
 class StoredHeaderColumn(_message.Message):
@@ -1807,3 +1836,373 @@ class StoredSchedule(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___StoredSchedule: _TypeAlias = StoredSchedule  # noqa: Y015
+
+@_typing.final
+class StoredPause(_message.Message):
+    """Whether a queue, group or schedule is paused."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PAUSED_FIELD_NUMBER: _builtins.int
+    BY_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    paused: _builtins.bool
+    """Output only. Nothing is handed out."""
+    by: _builtins.str
+    """Output only. Who paused it."""
+    reason: _builtins.str
+    """Output only. Why."""
+    def __init__(
+        self,
+        *,
+        paused: _builtins.bool = ...,
+        by: _builtins.str = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["by", b"by", "paused", b"paused", "reason", b"reason"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StoredPause: _TypeAlias = StoredPause  # noqa: Y015
+
+@_typing.final
+class StoredTimeLimit(_message.Message):
+    """Until when a queue, group or limiter lets nothing out."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    UNTIL_MS_FIELD_NUMBER: _builtins.int
+    BY_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    until_ms: _builtins.int
+    """Output only. The time, in milliseconds since 1970; 0: no such limit."""
+    by: _builtins.str
+    """Output only. Who said so."""
+    reason: _builtins.str
+    """Output only. Why."""
+    def __init__(
+        self,
+        *,
+        until_ms: _builtins.int = ...,
+        by: _builtins.str = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["by", b"by", "reason", b"reason", "until_ms", b"until_ms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StoredTimeLimit: _TypeAlias = StoredTimeLimit  # noqa: Y015
+
+@_typing.final
+class StoredPauseChange(_message.Message):
+    """A pause or its end."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BEFORE_FIELD_NUMBER: _builtins.int
+    AFTER_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def before(self) -> Global___StoredPause:
+        """Output only. As it was."""
+
+    @_builtins.property
+    def after(self) -> Global___StoredPause:
+        """Output only. As it is from then on."""
+
+    def __init__(
+        self,
+        *,
+        before: Global___StoredPause | None = ...,
+        after: Global___StoredPause | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "before", b"before"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "before", b"before"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StoredPauseChange: _TypeAlias = StoredPauseChange  # noqa: Y015
+
+@_typing.final
+class StoredTimeLimitChange(_message.Message):
+    """A limit for a time."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BEFORE_FIELD_NUMBER: _builtins.int
+    AFTER_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def before(self) -> Global___StoredTimeLimit:
+        """Output only. As it was."""
+
+    @_builtins.property
+    def after(self) -> Global___StoredTimeLimit:
+        """Output only. As it is from then on."""
+
+    def __init__(
+        self,
+        *,
+        before: Global___StoredTimeLimit | None = ...,
+        after: Global___StoredTimeLimit | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "before", b"before"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "before", b"before"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StoredTimeLimitChange: _TypeAlias = StoredTimeLimitChange  # noqa: Y015
+
+@_typing.final
+class StoredQueueChange(_message.Message):
+    """Settings of a queue."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BEFORE_FIELD_NUMBER: _builtins.int
+    AFTER_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def before(self) -> _queue_pb2.QueueSettings:
+        """Output only. As they were."""
+
+    @_builtins.property
+    def after(self) -> _queue_pb2.QueueSettings:
+        """Output only. As they are from then on."""
+
+    def __init__(
+        self,
+        *,
+        before: _queue_pb2.QueueSettings | None = ...,
+        after: _queue_pb2.QueueSettings | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "before", b"before"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "before", b"before"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StoredQueueChange: _TypeAlias = StoredQueueChange  # noqa: Y015
+
+@_typing.final
+class StoredGroupChange(_message.Message):
+    """Settings of a group."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BEFORE_FIELD_NUMBER: _builtins.int
+    AFTER_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def before(self) -> _queue_pb2.GroupSettings:
+        """Output only. As they were."""
+
+    @_builtins.property
+    def after(self) -> _queue_pb2.GroupSettings:
+        """Output only. As they are from then on."""
+
+    def __init__(
+        self,
+        *,
+        before: _queue_pb2.GroupSettings | None = ...,
+        after: _queue_pb2.GroupSettings | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "before", b"before"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "before", b"before"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StoredGroupChange: _TypeAlias = StoredGroupChange  # noqa: Y015
+
+@_typing.final
+class StoredLimiterChange(_message.Message):
+    """A limiter."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BEFORE_FIELD_NUMBER: _builtins.int
+    AFTER_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def before(self) -> Global___StoredLimiter:
+        """Output only. As it was; unset: there was none."""
+
+    @_builtins.property
+    def after(self) -> Global___StoredLimiter:
+        """Output only. As it is from then on; unset: it is deleted."""
+
+    def __init__(
+        self,
+        *,
+        before: Global___StoredLimiter | None = ...,
+        after: Global___StoredLimiter | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "before", b"before"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "before", b"before"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StoredLimiterChange: _TypeAlias = StoredLimiterChange  # noqa: Y015
+
+@_typing.final
+class StoredCancelledJobs(_message.Message):
+    """Waiting jobs that were cancelled, as runs of neighbouring ids."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STEPS_FIELD_NUMBER: _builtins.int
+    COUNTS_FIELD_NUMBER: _builtins.int
+    RUN_AT_MS_FIELD_NUMBER: _builtins.int
+    CUT_FIELD_NUMBER: _builtins.int
+    cut: _builtins.bool
+    """Output only. There were too many runs: these are not all."""
+    @_builtins.property
+    def steps(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. First id of each run, less that of the run before."""
+
+    @_builtins.property
+    def counts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. Number of jobs of each."""
+
+    @_builtins.property
+    def run_at_ms(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. When the jobs of each were to become READY, in milliseconds since 1970; 0: they were READY."""
+
+    def __init__(
+        self,
+        *,
+        steps: _abc.Iterable[_builtins.int] | None = ...,
+        counts: _abc.Iterable[_builtins.int] | None = ...,
+        run_at_ms: _abc.Iterable[_builtins.int] | None = ...,
+        cut: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["counts", b"counts", "cut", b"cut", "run_at_ms", b"run_at_ms", "steps", b"steps"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StoredCancelledJobs: _TypeAlias = StoredCancelledJobs  # noqa: Y015
+
+@_typing.final
+class StoredOperation(_message.Message):
+    """What an operator did."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    VERB_FIELD_NUMBER: _builtins.int
+    PRINCIPAL_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    QUEUE_FIELD_NUMBER: _builtins.int
+    GROUP_FIELD_NUMBER: _builtins.int
+    LIMITER_FIELD_NUMBER: _builtins.int
+    REQUEST_FIELD_NUMBER: _builtins.int
+    BEGAN_MS_FIELD_NUMBER: _builtins.int
+    ENDED_MS_FIELD_NUMBER: _builtins.int
+    COUNT_FIELD_NUMBER: _builtins.int
+    REQUESTED_FIELD_NUMBER: _builtins.int
+    UNDOES_FIELD_NUMBER: _builtins.int
+    PAUSE_FIELD_NUMBER: _builtins.int
+    TIME_LIMIT_FIELD_NUMBER: _builtins.int
+    QUEUE_SETTINGS_FIELD_NUMBER: _builtins.int
+    GROUP_SETTINGS_FIELD_NUMBER: _builtins.int
+    LIMITS_FIELD_NUMBER: _builtins.int
+    CANCELLED_FIELD_NUMBER: _builtins.int
+    SCHEDULE_FIELD_NUMBER: _builtins.int
+    BATCH_ID_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """Output only. Its name."""
+    state: Global___StoredOperationState.ValueType
+    """Output only. How far it is."""
+    verb: _builtins.str
+    """Output only. The method that was called."""
+    principal: _builtins.str
+    """Output only. Who called it."""
+    reason: _builtins.str
+    """Output only. Why."""
+    queue: _builtins.str
+    """Output only. The queue."""
+    group: _builtins.str
+    """Output only. The group."""
+    limiter: _builtins.str
+    """Output only. The limiter."""
+    request: _builtins.str
+    """Output only. What was asked, as JSON."""
+    began_ms: _builtins.int
+    """Output only. When it began, in milliseconds since 1970."""
+    ended_ms: _builtins.int
+    """Output only. When it was over, in milliseconds since 1970; 0: not yet."""
+    count: _builtins.int
+    """Output only. How many jobs it changed."""
+    requested: _builtins.int
+    """Output only. How many active jobs it asked to stop."""
+    undoes: _builtins.str
+    """Output only. The operation that this one undid."""
+    schedule: _builtins.str
+    """Output only. The schedule."""
+    batch_id: _builtins.int
+    """Output only. The batch."""
+    @_builtins.property
+    def pause(self) -> Global___StoredPauseChange:
+        """A pause or its end."""
+
+    @_builtins.property
+    def time_limit(self) -> Global___StoredTimeLimitChange:
+        """A limit for a time."""
+
+    @_builtins.property
+    def queue_settings(self) -> Global___StoredQueueChange:
+        """Settings of a queue."""
+
+    @_builtins.property
+    def group_settings(self) -> Global___StoredGroupChange:
+        """Settings of a group."""
+
+    @_builtins.property
+    def limits(self) -> Global___StoredLimiterChange:
+        """A limiter."""
+
+    @_builtins.property
+    def cancelled(self) -> Global___StoredCancelledJobs:
+        """Waiting jobs that were cancelled."""
+
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        state: Global___StoredOperationState.ValueType = ...,
+        verb: _builtins.str = ...,
+        principal: _builtins.str = ...,
+        reason: _builtins.str = ...,
+        queue: _builtins.str = ...,
+        group: _builtins.str = ...,
+        limiter: _builtins.str = ...,
+        request: _builtins.str = ...,
+        began_ms: _builtins.int = ...,
+        ended_ms: _builtins.int = ...,
+        count: _builtins.int = ...,
+        requested: _builtins.int = ...,
+        undoes: _builtins.str = ...,
+        pause: Global___StoredPauseChange | None = ...,
+        time_limit: Global___StoredTimeLimitChange | None = ...,
+        queue_settings: Global___StoredQueueChange | None = ...,
+        group_settings: Global___StoredGroupChange | None = ...,
+        limits: Global___StoredLimiterChange | None = ...,
+        cancelled: Global___StoredCancelledJobs | None = ...,
+        schedule: _builtins.str = ...,
+        batch_id: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["cancelled", b"cancelled", "change", b"change", "group_settings", b"group_settings", "limits", b"limits", "pause", b"pause", "queue_settings", b"queue_settings", "time_limit", b"time_limit"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch_id", b"batch_id", "began_ms", b"began_ms", "cancelled", b"cancelled", "change", b"change", "count", b"count", "ended_ms", b"ended_ms", "group", b"group", "group_settings", b"group_settings", "id", b"id", "limiter", b"limiter", "limits", b"limits", "pause", b"pause", "principal", b"principal", "queue", b"queue", "queue_settings", b"queue_settings", "reason", b"reason", "request", b"request", "requested", b"requested", "schedule", b"schedule", "state", b"state", "time_limit", b"time_limit", "undoes", b"undoes", "verb", b"verb"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_change: _TypeAlias = _typing.Literal["pause", "time_limit", "queue_settings", "group_settings", "limits", "cancelled"]  # noqa: Y015
+    _WhichOneofArgType_change: _TypeAlias = _typing.Literal["change", b"change"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_change) -> _WhichOneofReturnType_change | None: ...
+
+Global___StoredOperation: _TypeAlias = StoredOperation  # noqa: Y015

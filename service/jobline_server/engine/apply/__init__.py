@@ -25,6 +25,7 @@ from jobline_server.engine.apply import (
     leases,
     limiters,
     messages,
+    operations,
     phases,
     pushes,
     queues,
@@ -55,6 +56,7 @@ APPLY: ApplyTable = {
     **messages.APPLY,
     **unique.APPLY,
     **batches.APPLY,
+    **operations.APPLY,
 }
 
 

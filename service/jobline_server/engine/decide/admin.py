@@ -17,6 +17,7 @@ from jobline_server.engine.entries import (
 )
 from jobline_server.engine.job import Job
 from jobline_server.engine.lot import Lot
+from jobline_server.engine.operations import CancelledRuns
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.records import JobRecord
 from jobline_server.engine.values import JobState, Now
@@ -41,9 +42,13 @@ def decide_promote(shard: ShardView, now: Now, ids: Iterable[int]) -> list[int]:
     return skipped
 
 
-def decide_cancel(shard: ShardView, now: Now, ids: Iterable[int]) -> tuple[int, int, list[int]]:
+def decide_cancel(
+    shard: ShardView, now: Now, ids: Iterable[int], runs: CancelledRuns | None = None
+) -> tuple[int, int, list[int]]:
     """Cancels waiting jobs and asks the workers of active ones to stop. Returns how many jobs are
-    CANCELLED, how many are asked to stop, and the ids that are not live.
+    CANCELLED, how many are asked to stop, and the ids that are not live. `runs` gets the READY and
+    SCHEDULED jobs that are kept, with their times; what BLOCKED ones wait for goes on, so they
+    could not be put back.
     """
     cancelled: dict[bool, dict[int, None]] = {}
     requested: dict[tuple[str, bool], dict[int, None]] = {}
@@ -56,6 +61,8 @@ def decide_cancel(shard: ShardView, now: Now, ids: Iterable[int]) -> tuple[int, 
         owner = _owner(shard, job_id)
         if state is not JobState.ACTIVE:
             cancelled.setdefault(owner.volatile, {})[job_id] = None
+            if runs is not None and state is not JobState.BLOCKED and not owner.volatile:
+                runs.add(job_id, owner.run_at_ms if state is JobState.SCHEDULED else 0)
         else:
             requested.setdefault((owner.queue.name, owner.volatile), {})[job_id] = None
     for waiting_volatile, batch in cancelled.items():

@@ -20,18 +20,18 @@ from jobline_server.engine.values import Now
 from jobline_server.engine.view import ShardView
 
 
-def existing_schedule(shard: ShardView, name: str) -> Schedule:
+def existing_schedule(shard: ShardView, name: str, field: str = "schedule") -> Schedule:
     """Returns the schedule with this name; raises `Refused` with SCHEDULE_NOT_FOUND."""
     schedule = shard.schedules.find(name)
     if schedule is None:
-        raise schedule_not_found(name)
+        raise schedule_not_found(name, field)
     return schedule
 
 
-def schedule_not_found(name: str) -> Refused:
+def schedule_not_found(name: str, field: str = "schedule") -> Refused:
     """Returns the refusal of a call on a schedule that does not exist."""
     message = f"there is no schedule {name}"
-    return Refused(RefusalKind.SCHEDULE_NOT_FOUND, message, field="schedule")
+    return Refused(RefusalKind.SCHEDULE_NOT_FOUND, message, field=field)
 
 
 def decide_put_schedule(

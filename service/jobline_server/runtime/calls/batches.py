@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_right
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import count
 
@@ -17,9 +16,10 @@ from jobline_server.engine.decide.batches import (
     existing_batch,
 )
 from jobline_server.runtime.calls.bulk import Bulk
+from jobline_server.runtime.calls.operations import Operations, Target
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.slots import ShardSlot
-from jobline_server.runtime.views import Audit, BulkResult, JobFilter, Selection
+from jobline_server.runtime.views import NO_AUDIT, Audit, BulkResult, JobFilter
 
 # Batches that a step of a list looks at, and that are cancelled in a step.
 STEP_BATCHES = 4_000
@@ -51,9 +51,10 @@ class BatchFilter:
 class BatchCalls:
     """Creates, reads, closes and cancels batches."""
 
-    def __init__(self, core: Core, bulk: Bulk) -> None:
+    def __init__(self, core: Core, bulk: Bulk, operations: Operations) -> None:
         self._core = core
         self._bulk = bulk
+        self._operations = operations
         self._created = count()
 
     async def create_batch(self, spec: BatchSpec) -> Batch:
@@ -93,10 +94,12 @@ class BatchCalls:
         """Returns one batch. Raises `Refused` with BATCH_NOT_FOUND."""
         return existing_batch(self._slot_of(batch_id).shard, batch_id)
 
-    async def close_batch(self, batch_id: int) -> Batch:
+    async def close_batch(self, batch_id: int, audit: Audit = NO_AUDIT) -> Batch:
         """Closes a batch. Raises `Refused` with BATCH_NOT_FOUND."""
         slot = self._slot_of(batch_id)
-        return await self._changed(slot, decide_close_batch(slot.shard, self._core.now(), batch_id))
+        batch = decide_close_batch(slot.shard, self._core.now(), batch_id)
+        self._operations.record(slot, audit, Target(batch_id=batch_id))
+        return await self._changed(slot, batch)
 
     async def list_batches(
         self, wanted: BatchFilter, *, page_size: int, after: int
@@ -124,6 +127,18 @@ class BatchCalls:
         """
         slot = self._slot_of(batch_id)
         batch = existing_batch(slot.shard, batch_id)
+        asked = NO_AUDIT if dry_run else audit
+        with self._operations.running(asked, Target(batch_id=batch_id)) as running:
+            every = await self._close_for_good(slot, batch_id, audit, dry_run=dry_run)
+            wanted = JobFilter(batches=frozenset(every))
+            await self._bulk.cancel_members(wanted, running.result, dry_run=dry_run)
+        await self._core.commits.wait()
+        return running.result, batch
+
+    async def _close_for_good(
+        self, slot: ShardSlot, batch_id: int, audit: Audit, *, dry_run: bool
+    ) -> list[int]:
+        """Closes a batch and those in it; returns all of them."""
         every = [batch_id]
         for at, one in enumerate(every, 1):
             if not dry_run:
@@ -134,11 +149,7 @@ class BatchCalls:
                 self._core.after_decision(slot)
                 await self._core.commits.wait(slot)
         self._core.after_decision(slot)
-        result = await self._bulk.cancel_jobs(
-            Selection(filter=_members_of(every)), dry_run=dry_run, audit=audit
-        )
-        await self._core.commits.wait(slot)
-        return result, batch
+        return every
 
     def _slot_of(self, batch_id: int, field: str = "id") -> ShardSlot:
         slot = self._core.slots.of_id(batch_id)
@@ -150,7 +161,3 @@ class BatchCalls:
         self._core.after_decision(slot)
         await self._core.commits.wait(slot)
         return batch
-
-
-def _members_of(batches: Iterable[int]) -> JobFilter:
-    return JobFilter(batches=frozenset(batches))

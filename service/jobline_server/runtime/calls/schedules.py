@@ -17,13 +17,16 @@ from jobline_server.engine.decide.schedules import (
     schedule_not_found,
 )
 from jobline_server.engine.decide.ticks import decide_trigger
+from jobline_server.engine.operations import PauseChange
 from jobline_server.engine.schedule import Schedule, ScheduleSettings, SkipReason
+from jobline_server.runtime.calls.changes import pause_of
+from jobline_server.runtime.calls.operations import Operations, Target
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.queries.paging import first_names, page_by_name
-from jobline_server.runtime.schedule_times import coming_runs, first_run, next_run
+from jobline_server.runtime.schedule_times import coming_runs, first_run, next_run, resumed_run
 from jobline_server.runtime.schedule_views import ScheduleView, schedule_bytes, view_of
 from jobline_server.runtime.slots import ShardSlot
-from jobline_server.runtime.views import Audit
+from jobline_server.runtime.views import NO_AUDIT, Audit
 
 # Names that a step of a list looks at.
 STEP_NAMES = 4_000
@@ -36,8 +39,9 @@ class ScheduleCalls:
     in all shards of the process.
     """
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: Core, operations: Operations) -> None:
         self._core = core
+        self._operations = operations
 
     def get_schedule(self, name: str) -> ScheduleView:
         """Returns one schedule. Raises `Refused` with SCHEDULE_NOT_FOUND."""
@@ -66,7 +70,7 @@ class ScheduleCalls:
         return None if found is None else view_of(found[0].shard, found[1], with_payload=False)
 
     async def create_schedule(
-        self, name: str, settings: ScheduleSettings, *, upsert: bool
+        self, name: str, settings: ScheduleSettings, *, upsert: bool, audit: Audit = NO_AUDIT
     ) -> ScheduleView:
         """Creates a schedule; with `upsert` changes one that exists. Raises `Refused` with
         SCHEDULE_EXISTS.
@@ -75,17 +79,24 @@ class ScheduleCalls:
         if found is not None and not upsert:
             message = f"there is a schedule {name}; set upsert to change it"
             raise Refused(RefusalKind.SCHEDULE_EXISTS, message, field="schedule")
-        return await self._put(name, settings, found)
+        return await self._put(name, settings, found, audit)
 
     async def update_schedule(
-        self, name: str, change: Callable[[ScheduleSettings], ScheduleSettings]
+        self,
+        name: str,
+        change: Callable[[ScheduleSettings], ScheduleSettings],
+        audit: Audit = NO_AUDIT,
     ) -> ScheduleView:
         """Changes a schedule; `change` returns its new settings."""
         found = self._existing(name)
-        return await self._put(name, change(found[1].settings), found)
+        return await self._put(name, change(found[1].settings), found, audit)
 
     async def _put(
-        self, name: str, settings: ScheduleSettings, found: tuple[ShardSlot, Schedule] | None
+        self,
+        name: str,
+        settings: ScheduleSettings,
+        found: tuple[ShardSlot, Schedule] | None,
+        audit: Audit,
     ) -> ScheduleView:
         before = None if found is None else found[1]
         if before is not None and before.settings.queue != settings.queue:
@@ -106,33 +117,38 @@ class ScheduleCalls:
             if not settings.limit or settings.limit > before.count:
                 next_ms = next_run(settings, anchor_ms, now.wall_ms)
         decide_put_schedule(slot.shard, now, name, settings, anchor_ms=anchor_ms, next_ms=next_ms)
+        self._operations.record(slot, audit, Target(settings.queue, schedule=name))
         return await self._changed(slot, name)
 
-    async def delete_schedule(self, name: str) -> None:
+    async def delete_schedule(self, name: str, audit: Audit = NO_AUDIT) -> None:
         """Deletes a schedule."""
-        slot, _ = self._existing(name)
+        slot, schedule = self._existing(name)
         decide_delete_schedule(slot.shard, self._core.now(), name)
+        self._operations.record(slot, audit, _target(schedule))
         self._core.after_decision(slot)
         await self._core.commits.wait(slot)
 
     async def pause_schedule(self, name: str, audit: Audit) -> ScheduleView:
         """Pauses a schedule."""
-        slot, _ = self._existing(name)
-        now = self._core.now()
+        slot, schedule = self._existing(name)
+        now, before = self._core.now(), pause_of(schedule)
         decide_pause_schedule(slot.shard, now, name, audit.principal, audit.reason)
+        change = PauseChange(before, pause_of(schedule))
+        self._operations.record(slot, audit, _target(schedule), change)
         return await self._changed(slot, name)
 
-    async def resume_schedule(self, name: str) -> ScheduleView:
+    async def resume_schedule(self, name: str, audit: Audit = NO_AUDIT) -> ScheduleView:
         """Resumes a schedule, with its next run from now."""
         slot, schedule = self._existing(name)
-        now, next_ms = self._core.now(), schedule.next_ms
-        # One that is over stays so.
-        if next_ms and next_ms <= now.wall_ms:
-            next_ms = next_run(schedule.settings, schedule.anchor_ms, now.wall_ms)
-        decide_resume_schedule(slot.shard, now, name, next_ms)
+        now, before = self._core.now(), pause_of(schedule)
+        decide_resume_schedule(slot.shard, now, name, resumed_run(schedule, now.wall_ms))
+        change = PauseChange(before, pause_of(schedule))
+        self._operations.record(slot, audit, _target(schedule), change)
         return await self._changed(slot, name)
 
-    async def trigger_schedule(self, name: str) -> tuple[int, SkipReason | None, ScheduleView]:
+    async def trigger_schedule(
+        self, name: str, audit: Audit = NO_AUDIT
+    ) -> tuple[int, SkipReason | None, ScheduleView]:
         """Runs a schedule now. Returns the job, 0 without; why there is none; and the schedule."""
         slot, schedule = self._existing(name)
         self._core.check_accepting(slot, 2)
@@ -143,6 +159,7 @@ class ScheduleCalls:
             name,
             has_worker=self._core.rings.handles(settings.queue, settings.job.options.name),
         )
+        self._operations.record(slot, audit, _target(schedule))
         job_id, reason = 0, None
         if fact is not None:
             job_id = fact.job_ids[0] if fact.job_ids else 0
@@ -191,6 +208,10 @@ class ScheduleCalls:
             if schedule is not None:
                 return slot, schedule
         return None
+
+
+def _target(schedule: Schedule) -> Target:
+    return Target(schedule.settings.queue, schedule=schedule.name)
 
 
 async def _listed(runs: Iterator[int]) -> list[int]:

@@ -15,6 +15,7 @@ from jobline_server.engine import (
     limiter_entries,
     message_entries,
     notices,
+    operation_entries,
     queue_entries,
     report_entries,
     unique_entries,
@@ -299,4 +300,5 @@ EVENTS: dict[type, Callable[[EventOrigin, Any], Iterator[EventRun]] | None] = {
     message_entries.MessagesReceived: None,
     message_entries.MessagesAcknowledged: None,
     **BATCHES,
+    operation_entries.OperationRecorded: None,  # what it did has events of its own
 }

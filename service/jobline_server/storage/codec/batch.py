@@ -18,6 +18,7 @@ from jobline_server.storage.codec import (
     leases,
     limiters,
     messages,
+    operations,
     pushes,
     queues,
     reports,
@@ -46,6 +47,7 @@ FACTS: FactTable = {
     **messages.FACTS,
     **unique.FACTS,
     **batches.FACTS,
+    **operations.FACTS,
 }
 
 # Looked up once a fact, so each is a table of its own.

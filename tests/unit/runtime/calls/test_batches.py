@@ -12,11 +12,13 @@ import pytest
 
 from jobline_server.engine.batches import Batch, BatchSpec, Callback
 from jobline_server.engine.commands import Push, RefusalKind, Refused
+from jobline_server.engine.operations import Operation, OperationState
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.rules import NO_RULES
 from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, shard_of
 from jobline_server.runtime.calls import batches
 from jobline_server.runtime.calls.batches import BatchFilter
+from jobline_server.runtime.calls.undo import why_not
 from jobline_server.runtime.clock import ManualClock
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.runtime.views import Audit
@@ -24,7 +26,7 @@ from tests.unit.runtime.conftest import opened
 from tests.unit.runtime.ended.test_many_ids import committed
 
 T = TypeVar("T")
-AUDIT = Audit("me", "wrong file")
+AUDIT = Audit("me", "wrong file", "CancelBatch", "{}", "o1")
 
 
 async def done(runtime: Runtime, call: Coroutine[object, object, T]) -> T:
@@ -76,6 +78,47 @@ async def test_list_goes_through_all_shards_in_steps(
             if not after:
                 break
         assert found == sorted(batch.id for batch in made[1:])
+
+
+async def operation_of(runtime: Runtime, operation_id: str) -> Operation:
+    view = await done(runtime, runtime.operations.get(operation_id))
+    assert view is not None
+    assert "cannot be undone" in why_not(view)
+    return view.operation
+
+
+async def test_a_close_and_a_cancel_are_operations(tmp_path: Path) -> None:
+    """No undo takes them back: a batch that was cancelled stays closed."""
+    async with opened(tmp_path, ManualClock(), shards=4) as runtime:
+        batch = await created(runtime, BatchSpec())
+        await push(runtime, batch, "a", 3)
+        close = replace(AUDIT, verb="CloseBatch", operation_id="o0")
+        await done(runtime, runtime.batches.close_batch(batch.id, close))
+        closed = await operation_of(runtime, "o0")
+        assert (closed.batch_id, closed.state) == (batch.id, OperationState.DONE)
+        await done(runtime, runtime.batches.cancel_batch(batch.id, dry_run=False, audit=AUDIT))
+        cancelled = await operation_of(runtime, "o1")
+        assert (cancelled.batch_id, cancelled.count) == (batch.id, 3)
+
+
+async def test_a_cancel_that_is_cut_short_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its begin is in the commit that closes the batch."""
+    async with opened(tmp_path, ManualClock()) as runtime:
+        batch = await created(runtime, BatchSpec())
+
+        async def cancel_members(*_: object, **__: object) -> None:
+            raise asyncio.CancelledError
+
+        monkeypatch.setattr(runtime.bulk, "cancel_members", cancel_members)
+        call = runtime.batches.cancel_batch(batch.id, dry_run=False, audit=AUDIT)
+        with pytest.raises(asyncio.CancelledError):
+            await done(runtime, call)
+        assert batch.cancelled_by == "me"
+        view = await done(runtime, runtime.operations.get("o1"))
+        assert view is not None
+        assert view.operation.state is OperationState.INTERRUPTED
 
 
 async def test_cancel_reaches_members_in_every_shard(
