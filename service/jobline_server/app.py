@@ -165,6 +165,7 @@ class Server:
 
     async def _start_background(self) -> None:
         runtime = self.runtime
+        max_age_ms = round(self.settings.stream_max_age_seconds * 1_000)
         self._background = Background(
             [
                 CheckpointTask(runtime.checkpoints),
@@ -172,9 +173,7 @@ class Server:
                 RetryDeadJobs(runtime.core, AutoRetries(runtime.core, runtime.ended)),
                 DeleteIdleQueues(runtime.core),
                 RestoreBallast(DiskSpace(runtime.core)),
-                SendOldStreamsAway(
-                    runtime.streams, round(self.settings.stream_max_age_seconds * 1_000)
-                ),
+                SendOldStreamsAway(runtime.streams, max_age_ms),
                 UnhandledNames(runtime.core, runtime.streams.notify_unhandled),
                 CloseMinutes(runtime.core, runtime.minutes),
                 DeleteOldOperations(runtime.core, runtime.operations),
@@ -215,12 +214,11 @@ class Server:
             return
         # What the port is made of is a tenth of a start, and of the memory of an idle server.
         from jobline_server.http_port import make_port
-        from jobline_server.web.metrics import ServerCollector, make_registry
-        from jobline_server.web.pages import make_pages
+        from jobline_server.web import metrics, pages
 
-        server = ServerCollector(self.runtime, version=VERSION, transport=self.transport)
-        pages = make_pages(
-            make_registry(server, self.meters, self.background.records),
+        server = metrics.ServerCollector(self.runtime, version=VERSION, transport=self.transport)
+        app = pages.make_pages(
+            metrics.make_registry(server, self.meters, self.background.records),
             refresh=server.refresh,
             version=VERSION,
             failing=self.runtime.failing,
@@ -229,7 +227,7 @@ class Server:
             is_full=lambda: self.runtime.core.commits.disk_full,
         )
         self._port = make_port(
-            self.settings, pages, self.services, self.admission, self.addresses[0], version=VERSION
+            self.settings, app, self.services, self.admission, self.addresses[0], version=VERSION
         )
         self.http = await self._port.web.start(self.settings.http)
 

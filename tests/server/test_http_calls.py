@@ -39,7 +39,7 @@ from tests.server.http_calls import (
     refusal_in,
     refusal_of,
 )
-from tests.server.test_wire_fuzz import VALID
+from tests.server.valid_requests import VALID
 
 PUSH = b'{"queue": "q", "payloads": ["aGk="]}'
 

@@ -22,7 +22,8 @@ from tests.server.calling import method_of
 from tests.server.conftest import connect
 from tests.server.fuzzing import Maker, mutated
 from tests.server.http_calls import JSON, PROTO, UNARY, client_of, post, refusal_of
-from tests.server.test_wire_fuzz import BUGS, VALID
+from tests.server.test_wire_fuzz import BUGS
+from tests.server.valid_requests import VALID
 
 MESSAGES_PER_RPC = 100
 AT_ONCE = 20

@@ -15,7 +15,7 @@ from grpc import aio
 from jobline_server.rpc.validate.list_limits import LIST_LIMITS, NOT_SERVED
 from tests.server.calling import all_rpcs, call, encoded, method_of
 from tests.server.test_bad_input import DEFINITE
-from tests.server.test_wire_fuzz import VALID
+from tests.server.valid_requests import VALID
 
 Path = tuple[FieldDescriptor, ...]
 # Messages of others that hold no list of their own.

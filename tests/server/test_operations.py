@@ -147,7 +147,7 @@ async def test_every_change_leaves_an_operation(called: aio.Channel) -> None:
         assert (operation.verb, operation.reason) == (verb, f"because of {rpc}")
         assert operation.state == pb.OPERATION_STATE_DONE
         assert operation.principal == "anonymous@127.0.0.1"
-        about = {
+        about: dict[str, Any] = {
             name: request[name] for name in ("group", "limiter", "schedule") if name in request
         }
         if "BatchService" in rpc:

@@ -2,21 +2,25 @@
 
 The message of an error names the request, the reason, and what to do. The classes follow the
 reasons of the protocol (`jobline.v1.ErrorReason`). `_status` makes them from what a server sent;
-nothing here depends on gRPC.
-
-The base classes are defined in `_base_errors`, those of jobs that were not done in `_job_end`.
+nothing here depends on gRPC. The base classes, and what was not found, are defined in
+`_base_errors`, those of jobs that were not done in `_job_end`.
 """
 
 from __future__ import annotations
 
 from jobline._base_errors import (
     NO_FACTS,
+    BatchNotFound,
     CodecError,
     ErrorFacts,
     InvalidArgument,
     JoblineError,
     JobNotFound,
+    LimiterNotFound,
     NotFound,
+    OperationNotFound,
+    QueueNotFound,
+    ScheduleNotFound,
     _Refused,
 )
 from jobline._job_end import JobCancelled, JobDead, JobExpired, JobNotDone
@@ -88,26 +92,6 @@ class PayloadMisfit(InvalidArgument):
     """The payload fits no schema that the handlers of its name announce, and its queue checks that
     (`check_payloads`). The message names the place in the schema.
     """
-
-
-class QueueNotFound(NotFound):
-    """There is no such queue."""
-
-
-class ScheduleNotFound(NotFound):
-    """There is no such schedule."""
-
-
-class LimiterNotFound(NotFound):
-    """There is no such limiter."""
-
-
-class BatchNotFound(NotFound):
-    """There is no such batch; complete ones are kept for a time."""
-
-
-class OperationNotFound(NotFound):
-    """There is no such operation, or it is kept no longer."""
 
 
 class AlreadyExists(_Refused):
