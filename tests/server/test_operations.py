@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.message_factory import GetMessageClass
-from grpc import aio
+from grpc import StatusCode, aio
 
 from jobline.v1 import admin_service_pb2 as pb
+from jobline.v1 import schedule_service_pb2 as schedule_pb
 from jobline.v1.admin_service_pb2_grpc import AdminServiceStub
+from jobline.v1.schedule_service_pb2_grpc import ScheduleServiceStub
 from jobline_server.rpc.audit_log import is_operation
 from jobline_server.rpc.guard import only_reads
 from jobline_server.testing import running_server
@@ -257,3 +259,21 @@ async def test_what_was_asked_is_kept_within_bounds(called: aio.Channel) -> None
         assert has in operation.request
         assert len(operation.request) < 300
         assert "c2VjcmV0" not in MessageToDict(operation)["request"]
+
+
+async def test_times_out_of_range_are_refused_or_not_looked_at(called: aio.Channel) -> None:
+    """JSON knows no such time; what a mask leaves out does not end the call."""
+    await call(called, "ScheduleService/CreateSchedule", CALLS["ScheduleService/CreateSchedule"])
+    request = schedule_pb.UpdateScheduleRequest(schedule="report")
+    request.settings.limit = 5
+    request.settings.end.seconds = 1 << 45
+    stub = ScheduleServiceStub(called)
+    request.update_mask.paths[:] = ["end"]
+    with pytest.raises(aio.AioRpcError) as refused:
+        await stub.UpdateSchedule(request)
+    assert refused.value.code() is StatusCode.INVALID_ARGUMENT
+    request.update_mask.paths[:] = ["limit"]
+    updated = await stub.UpdateSchedule(request)
+    assert updated.schedule.settings.limit == 5
+    [operation] = await listed(called, operation_id=updated.operation_id)
+    assert (operation.verb, operation.request) == ("UpdateSchedule", "")

@@ -6,7 +6,7 @@ import json
 from typing import Any
 from urllib.parse import unquote
 
-from google.protobuf.json_format import MessageToDict
+from google.protobuf.json_format import MessageToDict, SerializeToJsonError
 
 from jobline.v1 import admin_service_pb2 as pb
 from jobline_server.engine import limits
@@ -45,7 +45,9 @@ def principal_of(context: Any) -> str:
 
 
 def _as_json(request: Any) -> str:
-    """Returns what was asked, bounded."""
+    """Returns what was asked, bounded. JSON knows no time or span out of range: those that the call
+    does not leave out are refused later, with the names of their fields.
+    """
     shown = type(request)()
     shown.CopyFrom(request)
     for name in _LEFT_OUT:
@@ -55,7 +57,10 @@ def _as_json(request: Any) -> str:
         del shown.jobs.ids[IDS_SHOWN:]
     if "settings" in shown.DESCRIPTOR.fields_by_name and hasattr(shown.settings, "job"):
         shown.settings.job.ClearField("payload")
-    found = MessageToDict(shown, preserving_proto_field_name=True)
+    try:
+        found = MessageToDict(shown, preserving_proto_field_name=True)
+    except SerializeToJsonError:
+        return ""
     text = json.dumps(found, ensure_ascii=False, separators=(",", ":"))
     return text[: rpc_limits.OPERATION_REQUEST_CHARACTERS_MAX]
 
