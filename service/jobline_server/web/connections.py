@@ -139,7 +139,8 @@ class BoundedProtocol(H11Protocol):
     def _check(self) -> None:
         """Aborts the connection if the time is over."""
         self._timer = None
-        if self.is_calling():
+        # A call may take its time, unless it is the caller who does not read the reply before.
+        if self.is_calling() and not self.transport.get_write_buffer_size():
             self._timer = self.loop.call_later(EXCHANGE_SECONDS, self._check)
         elif not self.is_idle():
             seconds = EXCHANGE_SECONDS
