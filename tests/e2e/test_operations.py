@@ -236,8 +236,8 @@ async def test_operations_on_the_command_line() -> None:
             assert "holidays" not in jobline("schedule", "get", "report")
             batch = jobline("batch", "create", "--json")
             number = str(json.loads(batch)["id"])
-            jobline("batch", "close", number, "--reason", "all is in")
-            [line] = [each for each in jobline("audit").splitlines() if "CloseBatch" in each]
+            jobline("batch", "cancel", number, "--yes", "--reason", "all is in")
+            [line] = [each for each in jobline("audit").splitlines() if "CancelBatch" in each]
             assert number in line
             assert "all is in" in line
             failed = runner.invoke(build(), ["undo", operation])

@@ -28,8 +28,8 @@ JOBS: dict[str, Any] = {"jobs": {"filter": {"queue": "mail"}}}
 UNTIL = {"until": f"{datetime.now(UTC) + timedelta(days=30):%Y-%m-%dT%H:%M:%SZ}"}
 LIMITER = {"limiter": "api"}
 SCHEDULE = {"schedule": "report"}
-# Producers create batches, as they push jobs.
-BY_PRODUCERS = {"BatchService/CreateBatch"}
+# Producers create and close batches, as they push jobs.
+BY_PRODUCERS = {"BatchService/CreateBatch", "BatchService/CloseBatch"}
 # A request of each, in an order in which all of them work.
 CALLS: dict[str, dict[str, Any]] = {
     "ScheduleService/CreateSchedule": {
@@ -45,7 +45,6 @@ CALLS: dict[str, dict[str, Any]] = {
     "ScheduleService/ResumeSchedule": SCHEDULE,
     "ScheduleService/TriggerSchedule": SCHEDULE,
     "ScheduleService/DeleteSchedule": SCHEDULE,
-    "BatchService/CloseBatch": {"id": "BATCH"},
     "BatchService/CancelBatch": {"id": "BATCH"},
     "QueueService/UpdateQueue": {**QUEUE, "settings": {"maxAttempts": 5}},
     "QueueService/PauseQueue": QUEUE,

@@ -35,12 +35,12 @@ class BatchService:
         return response
 
     async def CloseBatch(
-        self, request: pb.CloseBatchRequest, context: Context
+        self, request: pb.CloseBatchRequest, _context: Context
     ) -> pb.CloseBatchResponse:
         """Closes a batch."""
-        batch_id, audit = batches.batch_id_of(request), self._audit(request, context)
-        response = pb.CloseBatchResponse(operation_id=audit.operation_id)
-        batches.fill_batch(response.batch, await self._runtime.batches.close_batch(batch_id, audit))
+        closed = await self._runtime.batches.close_batch(batches.batch_id_of(request))
+        response = pb.CloseBatchResponse()
+        batches.fill_batch(response.batch, closed)
         return response
 
     async def GetBatch(self, request: pb.GetBatchRequest, _context: Context) -> pb.GetBatchResponse:

@@ -87,11 +87,11 @@ class BatchApi:
         response = await self._connection.read(self._stub.GetBatch, request)
         return Batch.from_message(response.batch)
 
-    async def close(self, id_: int, *, reason: str = "") -> Batch:
+    async def close(self, id_: int) -> Batch:
         """Closes a batch: it is complete as soon as all members have ended. Until then its jobs may
         push more into it. Closing it again changes nothing. Raises BatchNotFound.
         """
-        request = message_of(batch_service_pb2.CloseBatchRequest, id=id_, reason=reason)
+        request = message_of(batch_service_pb2.CloseBatchRequest, id=id_)
         response = await self._connection.write(self._stub.CloseBatch, request)
         return Batch.from_message(response.batch)
 
@@ -189,9 +189,9 @@ class BatchRef:
         """Returns the batch as it is now."""
         return await self._api.get(self.id)
 
-    async def close(self, *, reason: str = "") -> Batch:
+    async def close(self) -> Batch:
         """Closes the batch; see `client.batches.close`."""
-        return await self._api.close(self.id, reason=reason)
+        return await self._api.close(self.id)
 
     async def cancel(self, *, reason: str = "") -> BatchCancelled:
         """Cancels the batch; see `client.batches.cancel`."""

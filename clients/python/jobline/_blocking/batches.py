@@ -88,11 +88,11 @@ class BatchApi:
         response = self._connection.read(self._stub.GetBatch, request)
         return Batch.from_message(response.batch)
 
-    def close(self, id_: int, *, reason: str = "") -> Batch:
+    def close(self, id_: int) -> Batch:
         """Closes a batch: it is complete as soon as all members have ended. Until then its jobs may
         push more into it. Closing it again changes nothing. Raises BatchNotFound.
         """
-        request = message_of(batch_service_pb2.CloseBatchRequest, id=id_, reason=reason)
+        request = message_of(batch_service_pb2.CloseBatchRequest, id=id_)
         response = self._connection.write(self._stub.CloseBatch, request)
         return Batch.from_message(response.batch)
 
@@ -188,9 +188,9 @@ class BatchRef:
         """Returns the batch as it is now."""
         return self._api.get(self.id)
 
-    def close(self, *, reason: str = "") -> Batch:
+    def close(self) -> Batch:
         """Closes the batch; see `client.batches.close`."""
-        return self._api.close(self.id, reason=reason)
+        return self._api.close(self.id)
 
     def cancel(self, *, reason: str = "") -> BatchCancelled:
         """Cancels the batch; see `client.batches.cancel`."""

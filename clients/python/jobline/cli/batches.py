@@ -87,9 +87,9 @@ def create(
     _show(cli, made.get())
 
 
-def close(cli: Cli, batch: Id, *, reason: option.Why = "") -> None:
+def close(cli: Cli, batch: Id) -> None:
     """Close a batch: it is complete when all members have ended."""
-    _show(cli, cli.client.batches.close(batch, reason=reason))
+    _show(cli, cli.client.batches.close(batch))
 
 
 def cancel(

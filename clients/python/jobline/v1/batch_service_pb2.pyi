@@ -294,20 +294,16 @@ class CloseBatchRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     ID_FIELD_NUMBER: _builtins.int
-    REASON_FIELD_NUMBER: _builtins.int
     id: _builtins.int
     """Required. The batch."""
-    reason: _builtins.str
-    """Optional. Why, ≤ 1,024 characters; kept with the operation."""
     def __init__(
         self,
         *,
         id: _builtins.int = ...,
-        reason: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id", "reason", b"reason"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -320,9 +316,6 @@ class CloseBatchResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     BATCH_FIELD_NUMBER: _builtins.int
-    OPERATION_ID_FIELD_NUMBER: _builtins.int
-    operation_id: _builtins.str
-    """Output only. Names the operation, see `AdminService.ListOperations`."""
     @_builtins.property
     def batch(self) -> Global___Batch:
         """Output only. The batch."""
@@ -331,11 +324,10 @@ class CloseBatchResponse(_message.Message):
         self,
         *,
         batch: Global___Batch | None = ...,
-        operation_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["batch", b"batch"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch", b"batch", "operation_id", b"operation_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch", b"batch"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

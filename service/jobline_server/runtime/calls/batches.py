@@ -94,11 +94,10 @@ class BatchCalls:
         """Returns one batch. Raises `Refused` with BATCH_NOT_FOUND."""
         return existing_batch(self._slot_of(batch_id).shard, batch_id)
 
-    async def close_batch(self, batch_id: int, audit: Audit = NO_AUDIT) -> Batch:
+    async def close_batch(self, batch_id: int) -> Batch:
         """Closes a batch. Raises `Refused` with BATCH_NOT_FOUND."""
         slot = self._slot_of(batch_id)
         batch = decide_close_batch(slot.shard, self._core.now(), batch_id)
-        self._operations.record(slot, audit, Target(batch_id=batch_id))
         return await self._changed(slot, batch)
 
     async def list_batches(

@@ -87,18 +87,15 @@ async def operation_of(runtime: Runtime, operation_id: str) -> Operation:
     return view.operation
 
 
-async def test_a_close_and_a_cancel_are_operations(tmp_path: Path) -> None:
-    """No undo takes them back: a batch that was cancelled stays closed."""
+async def test_a_cancel_is_an_operation(tmp_path: Path) -> None:
+    """No undo takes it back: a batch that was cancelled stays closed."""
     async with opened(tmp_path, ManualClock(), shards=4) as runtime:
         batch = await created(runtime, BatchSpec())
         await push(runtime, batch, "a", 3)
-        close = replace(AUDIT, verb="CloseBatch", operation_id="o0")
-        await done(runtime, runtime.batches.close_batch(batch.id, close))
-        closed = await operation_of(runtime, "o0")
-        assert (closed.batch_id, closed.state) == (batch.id, OperationState.DONE)
         await done(runtime, runtime.batches.cancel_batch(batch.id, dry_run=False, audit=AUDIT))
         cancelled = await operation_of(runtime, "o1")
         assert (cancelled.batch_id, cancelled.count) == (batch.id, 3)
+        assert cancelled.state is OperationState.DONE
 
 
 async def test_a_cancel_that_is_cut_short_says_so(
