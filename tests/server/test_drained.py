@@ -69,9 +69,10 @@ async def _drain(life: Life, worker: StreamWorker, server: RunningServer) -> Non
         await worker.work_off()
         server.advance(700_000)
         for queue in QUEUES:
-            # What waits for a dead job, or behind it, goes on.
+            # What waits for a dead or cancelled job, or behind it, goes on.
             purged: dict[str, Any] = {"filter": {"queue": queue}, "all": True}
             await life.call("DeadLetterService/PurgeDeadJobs", **purged)
+            await life.call("QueueService/CleanQueue", queue=queue, states=[7, 8, 9])
         await _all_stored(server)
         if not server.runtime.core.load.live_jobs:
             return
