@@ -21,6 +21,7 @@ from jobline_server.engine.decide.admin import (
 )
 from jobline_server.engine.decide.batches import (
     decide_cancel_batch,
+    forget_batches,
 )
 from jobline_server.engine.decide.queues import decide_delete_queue
 from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, FailAction, JobState
@@ -216,3 +217,34 @@ def test_parents_and_depths_and_numbers_have_limits(world, monkeypatch):
     assert over == (RefusalKind.BATCH_COMPLETE, "parent_id")
     monkeypatch.setattr(limits, "SHARD_BATCHES_MAX", 1)
     assert refusal_of(lambda: created(world))[0] is RefusalKind.BATCHES_FULL
+
+
+def test_what_belongs_to_no_batch_counts_in_none(world):
+    """Also while the shard has members of one."""
+    batch = created(world)
+    world.row(rules=member(batch).rules)
+    world.plain(b"a", b"b", queue="other")
+    ack_all(world, "other")
+    assert (ends(batch), batch.pending()) == ({}, 1)
+
+
+def test_a_batch_in_another_is_forgotten_alone(world):
+    outer = created(world)
+    inner = [created(world, BatchSpec(parent=outer.id)) for _ in range(2)]
+    close(world, inner[0])
+    world.advance(world.shard.load.batch_kept_ms)
+    settled(world)
+    assert not forget_batches(world.shard, world.now)
+    assert list(world.shard.batches.children[outer.id]) == [inner[1].id]
+
+
+def test_a_batch_is_not_forgotten_before_its_callbacks(world):
+    """They may be late, as the disk was full."""
+    batch = created(world)
+    close(world, batch)
+    world.advance(world.shard.load.batch_kept_ms)
+    forget_batches(world.shard, world.now)
+    assert batch.id in world.shard.batches.records
+    assert settled(world) == ["then", "always"]
+    forget_batches(world.shard, world.now)
+    assert batch.id not in world.shard.batches.records

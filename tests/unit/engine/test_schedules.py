@@ -6,6 +6,7 @@ import pytest
 
 from jobline_server.engine import limits, schedules
 from jobline_server.engine.commands import RefusalKind, Refused
+from jobline_server.engine.decide.limiters import decide_put_limiter
 from jobline_server.engine.decide.queues import decide_delete_idle_queues, decide_delete_queue
 from jobline_server.engine.decide.schedules import (
     decide_delete_schedule,
@@ -62,6 +63,9 @@ def test_limiters_of_a_template_exist(world):
     found = refusal(put, world, job=job)
     assert found.kind is RefusalKind.LIMITER_NOT_FOUND
     assert found.field == "settings.job.options.limiters"
+    decide_put_limiter(world.shard, world.now, "api", None, 1)
+    put(world, job=job)
+    assert "s" in world.shard.schedules.by_name
 
 
 def test_schedules_and_their_payloads_are_bounded(world, monkeypatch):

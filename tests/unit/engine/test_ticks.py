@@ -7,7 +7,11 @@ from dataclasses import replace
 import pytest
 
 from jobline_server.engine.commands import RefusalKind, Refused
-from jobline_server.engine.decide.admin import decide_delete_waiting, decide_retry
+from jobline_server.engine.decide.admin import (
+    decide_delete_ended,
+    decide_delete_waiting,
+    decide_retry,
+)
 from jobline_server.engine.decide.schedules import decide_pause_schedule
 from jobline_server.engine.decide.ticks import decide_tick, decide_trigger
 from jobline_server.engine.rules import JobRules
@@ -251,6 +255,26 @@ def test_job_that_is_deleted_or_retried_is_followed(world):
     assert schedule.is_running()
     (fact,) = run(world)
     assert fact.skip_reasons == [SkipReason.OVERLAP]
+
+
+def test_other_jobs_are_no_news_for_a_schedule(world):
+    """Lots, jobs of nobody's schedule, and ended ones that are deleted together."""
+    schedule = put(world, job=JobTemplate(JobOptions(max_attempts=1)))
+    run(world)
+    other = world.row(queue="other")
+    world.plain(b"a", b"b", queue="lots")
+    leased = world.lease(queue="lots")
+    world.ack([(one.first_id + at, one.delivery) for one in leased.runs for at in range(2)])
+    decide_delete_waiting(world.shard, world.now, [other])
+    first = min(world.ended())
+    decide_delete_ended(world.shard, world.now, "lots", JobState.COMPLETED, [(first, 2)])
+    job = world.one()
+    world.fail(job.id, job.delivery)
+    state, record = world.ended()[job.id]
+    run(world)
+    decide_retry(world.shard, world.now, [(record, state)])
+    assert schedule.last_job_id != job.id
+    assert schedule.is_running()
 
 
 def test_jitter_is_the_same_for_a_run_and_differs_betweenDueRuns():

@@ -130,13 +130,13 @@ def _settle(shard: ShardState, batch: Batch) -> None:
     else:
         table.due.pop(batch.id, None)
     parent = table.records.get(batch.spec.parent)
-    if parent is not None and (was_over, before) != (is_over, batch.outcome):
+    has_changed = (was_over, before) != (is_over, batch.outcome)
+    if parent is not None and has_changed and (was_over or is_over):
         if was_over:
             parent.ends.add(before, -1)
         if is_over:
             parent.ends.add(batch.outcome, 1)
-        if was_over or is_over:
-            _settle(shard, parent)
+        _settle(shard, parent)
 
 
 def apply_batch_created(shard: ShardState, fact: BatchCreated, _offset: int) -> None:

@@ -6,7 +6,7 @@ that its facts are in the same commit, and by the timers for what is more than a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import islice
 
@@ -186,8 +186,7 @@ def forget_batches(shard: ShardView, now: Now) -> bool:
     return len(chosen) == limits.SLICE_BATCHES_FORGOTTEN
 
 
-def next_forgotten_ms(shard: ShardView, completed: Iterable[int]) -> int | None:
-    """Returns when the first of the complete batches, in order, is forgotten; None without any."""
-    for batch_id in completed:
-        return shard.batches.records[batch_id].completed_ms + shard.load.batch_kept_ms
-    return None
+def next_forgotten_ms(shard: ShardView) -> int:
+    """Returns when the first of the complete batches is forgotten; call it if there are any."""
+    first = next(iter(shard.batches.completed))
+    return shard.batches.records[first].completed_ms + shard.load.batch_kept_ms

@@ -76,9 +76,7 @@ def next_deadline(shard: ShardView, now: Now) -> int | None:
     if shard.batches.due or (shard.batches.unsent and has_sendable(shard)):
         waits.append(0)
     elif shard.batches.completed:
-        forgotten_ms = next_forgotten_ms(shard, shard.batches.completed)
-        if forgotten_ms is not None:
-            waits.append(forgotten_ms - now.wall_ms)
+        waits.append(next_forgotten_ms(shard) - now.wall_ms)
     if shard.group_rates:
         waits.append(SWEEP_MS)
     if shard.dependencies.has_any:
