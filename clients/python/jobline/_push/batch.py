@@ -85,7 +85,7 @@ class Pushes(Generic[W]):
 
     def part(self, start: int, end: int) -> Self:
         """Returns some neighbours."""
-        return self._picked(range(start, end))
+        return type(self)(self.payloads[start:end], self.own[start:end], self.waiters[start:end])
 
     def take(self, count: int) -> Self:
         """Removes and returns the first ones."""

@@ -12,7 +12,8 @@ from itertools import repeat
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
+from google.protobuf.descriptor_pb2 import FieldDescriptorProto as Field
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.unknown_fields import UnknownFieldSet
@@ -70,14 +71,22 @@ def _with_options_as_bytes() -> tuple[Any, Any]:
     row.oneof_decl.add(name="start")
     for name in ("data", "text", "options", "job_key", "delay", "run_at"):
         field = job_pb2.NewJob.DESCRIPTOR.fields_by_name[name]
-        is_text = field.type == FieldDescriptorProto.TYPE_STRING
-        kind = FieldDescriptorProto.TYPE_STRING if is_text else FieldDescriptorProto.TYPE_BYTES
-        made = row.field.add(name=name, number=field.number, type=kind, label=1)
+        is_text = field.type == Field.TYPE_STRING
+        made = row.field.add(
+            name=name,
+            number=field.number,
+            type=Field.TYPE_STRING if is_text else Field.TYPE_BYTES,
+            label=Field.LABEL_OPTIONAL,
+        )
         if name in ("delay", "run_at"):
             made.oneof_index = 0
     jobs = job_service_pb2.PushRequest.DESCRIPTOR.fields_by_name["jobs"]
     file.message_type.add(name="Request").field.add(
-        name="jobs", number=jobs.number, type_name=".rows.NewJob", type=11, label=3
+        name="jobs",
+        number=jobs.number,
+        type=Field.TYPE_MESSAGE,
+        type_name=".rows.NewJob",
+        label=Field.LABEL_REPEATED,
     )
     pool = DescriptorPool()
     pool.Add(file)
