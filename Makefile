@@ -6,6 +6,8 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
+# Some machines have it set (containers mostly): then each server that a test starts would compile itself.
+unexport PYTHONDONTWRITEBYTECODE
 
 PYTHON ?= python3
 VENV := .venv
@@ -17,6 +19,8 @@ WORKERS ?= $(shell n=$$(( 2 * $$(getconf _NPROCESSORS_ONLN) )); echo $$(( n < 8 
 # Random histories, which run for as long as they are told to.
 MACHINES := tests/unit/engine/test_model.py tests/storage/test_recovery_machine.py \
   tests/storage/test_salvage_machine.py
+# Tests of single rooms, which need no server.
+ROOMS := tests/unit tests/storage
 CHECKED := $(wildcard service clients/python/jobline tests benchmarks)
 
 .PHONY: help
@@ -89,10 +93,31 @@ format: $(SETUP)  ## Format code and protos
 types: $(SETUP)  ## Run mypy, strict for the server and the client
 	$(BIN)/mypy $(CHECKED)
 
+# Connect's own client calls the server in one test; without npm that test is skipped and says so.
+CONNECT := tests/connect/node_modules/.package-lock.json
+.PHONY: connect-client
+connect-client: $(CONNECT)  ## Install the packages of tests/connect, if there is npm
+
+$(CONNECT): tests/connect/package-lock.json
+	@(command -v npm >/dev/null && cd tests/connect && npm ci --silent --no-audit --no-fund) \
+	  || echo "no packages from npm: the test of Connect's own client is skipped"
+
+# What belongs together, a file of tests, is in one process. The order is drawn, so that no test may
+# count on another; that of a commit is always the same, so that a failure of CI can be repeated.
+PYTEST = $(BIN)/pytest -m 'not fault' -n $(WORKERS) --dist loadfile
+SHUFFLED = $(MACHINES:%=--ignore=%) -p randomly \
+  --randomly-seed=$(or $(SEED),$$(( 0x$$(git rev-parse --short=7 HEAD 2>/dev/null || echo 7) )))
+
 .PHONY: test
-test: $(SETUP)  ## Run the tests, without those that kill servers and fill disks
-	$(BIN)/pytest -m 'not fault' -n $(WORKERS) --dist loadfile $(MACHINES:%=--ignore=%)
+test: $(SETUP) $(CONNECT) test-rooms  ## Run the tests, without those that kill servers and fill disks: make test SEED=7
+	$(PYTEST) $(SHUFFLED) $(ROOMS:%=--ignore=%)
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile $(MACHINES)
+
+# CI measures what the tests reach while it runs them: COVERAGE=1.
+.PHONY: test-rooms
+test-rooms: $(SETUP)  ## Run the tests of rooms in their own process: no server, no command, no client
+	$(PYTEST) $(SHUFFLED) $(ROOMS) $(if $(COVERAGE),--cov --cov-report=)
+	$(if $(COVERAGE),$(BIN)/python scripts/covered.py)
 
 .PHONY: model
 model: $(SETUP)  ## Try more random histories beside the reference model, and crashes: make model EXAMPLES=5000
@@ -102,19 +127,11 @@ model: $(SETUP)  ## Try more random histories beside the reference model, and cr
 test-faults: $(SETUP)  ## Run the tests that kill servers and fill disks
 	$(BIN)/pytest -m fault
 
-# The order of a commit is always the same, so that a failure of CI can be repeated.
-.PHONY: test-random
-test-random: $(SETUP)  ## Run the same tests in random order, without random histories: make test-random SEED=7
-	$(BIN)/pytest -m 'not fault' -n $(WORKERS) --dist loadfile $(MACHINES:%=--ignore=%) -p randomly \
-	  --randomly-seed=$(or $(SEED),$$(( 0x$$(git rev-parse --short=7 HEAD 2>/dev/null || echo 7) )))
-
 # The rooms that hold the rules, by the tests that run in their own process. What only a random history
 # happens to reach has no test that says what it does.
 .PHONY: coverage
 coverage: $(SETUP)  ## List lines and branches that no test reaches; fail for engine and dispatch
-	$(BIN)/pytest -q tests/unit tests/storage -m 'not fault' -n $(WORKERS) --dist loadfile \
-	  $(MACHINES:%=--ignore=%) --cov --cov-report=
-	$(BIN)/python scripts/covered.py
+	@$(MAKE) test-rooms COVERAGE=1
 
 .PHONY: readme
 readme: $(SETUP)  ## Run the commands that README.md shows
@@ -146,5 +163,6 @@ soak: $(SETUP)  ## Load a server with everything at once and report growth: make
 .PHONY: clean
 clean:  ## Remove what the targets made: environments, caches, builds
 	rm -rf .venv .gen-venv .tools .demo .bench .bench-compare .bench-trees build dist clients/python/build clients/python/dist
+	rm -rf tests/connect/node_modules
 	rm -rf .coverage .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find service clients tests benchmarks scripts -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -35,11 +35,14 @@ from benchmarks import (
     profiling,
     pushing,
     report,
+    scheduled,
     sizes,
+    watchers,
     watching,
 )
 from benchmarks.bench import CANNOT_MEASURE, Bench
 from benchmarks.figures import Figure
+from benchmarks.million import running
 from benchmarks.processes import pin_load
 
 Benchmark = Callable[[Bench], Awaitable[None]]
@@ -48,6 +51,7 @@ Benchmark = Callable[[Bench], Awaitable[None]]
 async def _look_on(bench: Bench) -> None:
     """P15: others look on, and operators act on many jobs."""
     await watching.watch(bench)
+    await watchers.crowds(bench)
     await operators.act(bench)
 
 
@@ -86,6 +90,11 @@ BENCHMARKS: dict[str, Benchmark] = {
     "P13": _limits,
     "P14": idle.idle,
     "P15": _look_on,
+}
+# Longer ones, which run only if they are asked for.
+PARTS: dict[str, Benchmark] = {
+    "million": running.act_on_a_million,
+    "schedules": scheduled.many_schedules,
 }
 # On the disk of the checkout: /tmp may be memory, and fsync nothing.
 DIRECTORY = report.ROOT / ".bench"
@@ -127,11 +136,13 @@ def _arguments() -> argparse.Namespace:
 
 def _chosen(words: str) -> list[Benchmark]:
     """Benchmarks by their numbers; none named: all."""
-    numbers = [word.strip().upper() for word in words.split(",") if word.strip()]
-    unknown = [number for number in numbers if number not in BENCHMARKS]
+    known = BENCHMARKS | PARTS
+    names = [word.strip() for word in words.split(",")]
+    numbers = [name if name in PARTS else name.upper() for name in names if name]
+    unknown = [number for number in numbers if number not in known]
     if unknown:
-        raise ValueError(f"no benchmark {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
-    return [BENCHMARKS[number] for number in numbers or BENCHMARKS]
+        raise ValueError(f"no benchmark {', '.join(unknown)}; there are {', '.join(known)}")
+    return [known[number] for number in numbers or BENCHMARKS]
 
 
 async def _run(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import count
@@ -28,6 +28,8 @@ TRANSPORTS = ("grpcio", "native")
 # More than any benchmark makes wait: what is measured must not be a refusal.
 WAITING_JOBS = 1_000_000_000
 WAITING_BYTES = "1TiB"
+
+SERVER = ("jobline_server",)
 
 # The server has a core of its own in every benchmark.
 DEDICATED = "--dedicated-cpu"
@@ -120,8 +122,12 @@ class Bench:
         return data
 
     @asynccontextmanager
-    async def server_on(self, data: Path, transport: str, *flags: str) -> AsyncIterator[Running]:
-        """A server on a data directory that stays."""
+    async def server_on(
+        self, data: Path, transport: str, *flags: str, module: Sequence[str] = SERVER
+    ) -> AsyncIterator[Running]:
+        """A server on a data directory that stays. `module` is another one that takes its flags,
+        with words of its own before them.
+        """
         arguments: dict[str, str | None] = {
             "--data": str(data),
             "--listen": "127.0.0.1:0",
@@ -136,7 +142,8 @@ class Bench:
         }
         known = (pair for pair in arguments.items() if self.flags is None or pair[0] in self.flags)
         words = [word for pair in known for word in pair if word is not None]
-        async with self._process("jobline_server", [*words, *flags]) as running:
+        name, *first = module
+        async with self._process(name, [*first, *words, *flags]) as running:
             yield running
 
     @asynccontextmanager

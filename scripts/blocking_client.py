@@ -42,6 +42,7 @@ RULES = {
     r"async (def|for|with)": r"\1",
     r"await ": "",
     r"awaited": "blocking",
+    r"AsyncCleanup": "Cleanup",
     r"AsyncClient": "Client",
     r"AsyncEntityRef": "EntityRef",
     r"AsyncGenerator\[(\w+), None\]": r"Iterator[\1]",

@@ -15,7 +15,7 @@ from textwrap import fill
 from google.protobuf.descriptor import Descriptor
 
 from jobline.cli.exit_codes import MEANINGS
-from jobline.v1 import errors_pb2, job_pb2, job_service_pb2
+from jobline.v1 import errors_pb2, event_pb2, job_pb2, job_service_pb2
 from jobline_server.cli.described import choices, shown_default
 from jobline_server.config import Settings
 from jobline_server.engine.commands import RefusalKind
@@ -145,6 +145,16 @@ def comment_text(comment: str) -> str:
     return re.sub(r"^(Optional|Required|Output only)\. ", "", joined)
 
 
+def events() -> str:
+    """Kinds of events, and when each is told."""
+    said = comments_of("event.proto", "EVENT_KIND_")
+    rows = [
+        f"| `{name.removeprefix('EVENT_KIND_')}` | {cell(said[name.removeprefix('EVENT_KIND_')])} |"
+        for name in event_pb2.EventKind.keys()[1:]
+    ]
+    return "\n".join(["| kind | |", "|---|---|", *rows])
+
+
 def states() -> str:
     """The picture of legal moves."""
     return f"```mermaid\n{as_mermaid()}```"
@@ -169,6 +179,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "settings": settings_table,
     "exit-codes": exit_codes,
     "errors": error_table,
+    "events": events,
     "options": options_carried,
     "options-to-come": options_to_come,
     "list-limits": list_limits,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple, cast
 
+from jobline_server.engine.batches import Batch, EndCounts
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.items import Item
 from jobline_server.engine.job import Job
@@ -17,8 +18,13 @@ from jobline_server.engine.lane import LaneKey, place_of
 from jobline_server.engine.lot import Lot
 from jobline_server.engine.producers import CallRecord
 from jobline_server.engine.queue import Queue
+from jobline_server.engine.schedule import Schedule
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import JobState
+from jobline_server.engine.webhook import Webhook
+
+KEPT_OF_WEBHOOKS = [field for field in Webhook.__slots__ if field not in {"_due", "ids"}]
+KEPT_OF_SCHEDULES = [field for field in Schedule.__slots__ if field != "armed_ms"]
 
 
 class UniqueImage(NamedTuple):
@@ -66,6 +72,14 @@ def image_of(shard: Shard) -> dict[str, Any]:
         },
         "inboxes": dict(sorted(shard.messages.received.items())),
         "limiters": dict(sorted(shard.own_limiters.items())),
+        "schedules": {
+            name: {field: getattr(one, field) for field in KEPT_OF_SCHEDULES}
+            for name, one in sorted(shard.schedules.by_name.items())
+        },
+        "webhooks": {name: _webhook(one) for name, one in sorted(shard.webhooks.by_name.items())},
+        "batches": {i: _batch(batch) for i, batch in sorted(shard.batches.records.items())},
+        "members": dict(sorted(shard.batches.live.items())),
+        "unsent": {i: one.frozen() for i, one in sorted(shard.batches.unsent.items())},
         "unique": {
             "holders": {
                 key_hash: UniqueImage(job_id, until_of(shard, job_id))
@@ -82,6 +96,19 @@ def image_of(shard: Shard) -> dict[str, Any]:
         "groups": {name: _groups(queue) for name, queue in sorted(shard.queues.items())},
         "lanes": {name: _lanes(queue) for name, queue in sorted(shard.queues.items())},
     }
+
+
+def _webhook(webhook: Webhook) -> dict[str, Any]:
+    return {field: getattr(webhook, field) for field in KEPT_OF_WEBHOOKS}
+
+
+def _batch(batch: Batch) -> tuple[Any, ...]:
+    return tuple(
+        value.frozen() if isinstance(value, EndCounts) else value
+        for name in Batch.__slots__
+        if name != "stored"
+        for value in [getattr(batch, name)]
+    )
 
 
 def counting_at(image: dict[str, Any], aged_ms: int) -> dict[str, Any]:

@@ -11,29 +11,17 @@ from os import urandom
 
 # Measures calls for metrics; no decision depends on it.
 from time import perf_counter
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from jobline_server.background.checkpoints import CheckpointTask
-from jobline_server.background.dead_letters import RetryDeadJobs
-from jobline_server.background.housekeeping import (
-    DeleteIdleQueues,
-    RestoreBallast,
-    SendOldStreamsAway,
-)
-from jobline_server.background.minutes import CloseMinutes
 from jobline_server.background.periodic import Background
-from jobline_server.background.retention import RetentionTask
-from jobline_server.background.unhandled import UnhandledNames
 from jobline_server.config import Settings
+from jobline_server.periodic_tasks import make_tasks
 from jobline_server.room_settings import call_limits, client_rates, default_level, runtime_settings
 from jobline_server.rpc.admission import Admission
 from jobline_server.rpc.guard import Guard
 from jobline_server.rpc.services import Services, make_services
 from jobline_server.rpc.transport import Serving, choose_transport, serve
 from jobline_server.runtime.clock import Clock, SystemClock
-from jobline_server.runtime.ended.auto_retry import AutoRetries
-from jobline_server.runtime.ended.disk_space import DiskSpace
-from jobline_server.runtime.ended.retention import EndedRetention
 from jobline_server.runtime.opening import open_runtime
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.storage.recovery import SetApart
@@ -42,15 +30,14 @@ from jobline_server.storage.sqlite.losses import Losses
 from jobline_server.storage.sqlite.store import SqliteSettings
 from jobline_server.telemetry.calls import CallMeters
 from jobline_server.telemetry.log import logger
-from jobline_server.web.metrics import ServerCollector, make_registry
-from jobline_server.web.pages import make_pages
-from jobline_server.web.server import WebServer
+
+if TYPE_CHECKING:
+    from jobline_server.http_port import HttpPort
 
 LOG = logger("app")
 VERSION = version("jobline-server")
 
-# How long open calls may take to end at a stop.
-CALLS_SECONDS = 2.0
+CALLS_SECONDS = 2.0  # for open calls to end, at a stop
 
 T = TypeVar("T")
 
@@ -72,7 +59,7 @@ class Server:
         self._services: Services | None = None
         self._serving: Serving | None = None
         self._background: Background | None = None
-        self._web: WebServer | None = None
+        self._port: HttpPort | None = None
         self._hastened = asyncio.Event()
         self._stopping: asyncio.Task[None] | None = None
 
@@ -165,21 +152,8 @@ class Server:
 
     async def _start_background(self) -> None:
         runtime = self.runtime
-        self._background = Background(
-            [
-                CheckpointTask(runtime.checkpoints),
-                RetentionTask(runtime.core, EndedRetention(runtime.core, runtime.ended)),
-                RetryDeadJobs(runtime.core, AutoRetries(runtime.core, runtime.ended)),
-                DeleteIdleQueues(runtime.core),
-                RestoreBallast(DiskSpace(runtime.core)),
-                SendOldStreamsAway(
-                    runtime.streams, round(self.settings.stream_max_age_seconds * 1_000)
-                ),
-                UnhandledNames(runtime.core, runtime.streams.notify_unhandled),
-                CloseMinutes(runtime.core, runtime.minutes),
-            ],
-            runtime.core,
-        )
+        tasks = make_tasks(runtime, self.settings, version=VERSION)
+        self._background = Background(tasks, runtime.core)
         self._background.start()
 
     async def _serve_grpc(self) -> None:
@@ -212,9 +186,13 @@ class Server:
     async def _serve_http(self) -> None:
         if not self.settings.http:
             return
-        server = ServerCollector(self.runtime, version=VERSION, transport=self.transport)
-        pages = make_pages(
-            make_registry(server, self.meters, self.background.records),
+        # What the port is made of is a tenth of a start, and of the memory of an idle server.
+        from jobline_server.http_port import make_port
+        from jobline_server.web import metrics, pages
+
+        server = metrics.ServerCollector(self.runtime, version=VERSION, transport=self.transport)
+        app = pages.make_pages(
+            metrics.make_registry(server, self.meters, self.background.records),
             refresh=server.refresh,
             version=VERSION,
             failing=self.runtime.failing,
@@ -222,8 +200,16 @@ class Server:
             is_ready=self._is_ready,
             is_full=lambda: self.runtime.core.commits.disk_full,
         )
-        self._web = WebServer(pages)
-        self.http = await self._web.start(self.settings.http)
+        self._port = make_port(
+            self.settings,
+            app,
+            self.services,
+            self.runtime,
+            self.admission,
+            self.addresses[0],
+            version=VERSION,
+        )
+        self.http = await self._port.web.start(self.settings.http)
 
     async def _announce_serving(self) -> None:
         self.runtime.core.loops.changed = self._report_health
@@ -261,8 +247,8 @@ class Server:
             await self._serving.stop(CALLS_SECONDS)
 
     async def _close_http(self) -> None:
-        if self._web is not None:
-            await self._web.stop()
+        if self._port is not None:
+            await self._port.stop()
 
     async def _stop_background(self) -> None:
         if self._background is not None:

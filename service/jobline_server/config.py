@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Literal, Self
 
-from pydantic import ByteSize, Field, ValidationError, field_validator, model_validator
+from pydantic import ByteSize, Field, ValidationError, model_validator
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -21,19 +21,21 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-from jobline_server.addresses import split_address
 from jobline_server.environment import is_of_others
+from jobline_server.setting_types import (
+    Address,
+    Directory,
+    Jobs,
+    KeptSeconds,
+    Origins,
+    Socket,
+    ballast_bytes_min,
+)
 from jobline_server.wrong_settings import SEE_HELP, explain, in_file, nearest
 
 PREFIX = "JOBLINE_"
 FILE_VARIABLE = "JOBLINE_CONFIG"
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
-
-# The smallest ballast. Its last quarter must have room for a slice of retention in the write-ahead
-# logs of both files, the rest for commits of pushes under way when the disk was full.
-BALLAST_BYTES_MIN = 8 * MIB
-BALLAST_PAYLOADS = 2
-Jobs = Annotated[int, Field(ge=0, le=1_000_000)]
 
 
 class ConfigurationError(Exception):
@@ -47,7 +49,7 @@ class Settings(BaseSettings):
         env_prefix=PREFIX, extra="forbid", frozen=True, validate_default=True
     )
 
-    data: Path = Field(
+    data: Directory = Field(
         default=Path("jobline-data"),
         description="Directory of the store; made if there is none. One process at a time.",
     )
@@ -64,16 +66,29 @@ class Settings(BaseSettings):
         "refusal.",
     )
 
-    listen: str = Field(
+    listen: Address = Field(
         default="127.0.0.1:7070",
         description="HOST:PORT of gRPC; port 0 picks a free one. Empty: only the socket.",
     )
-    unix_socket: Path | None = Field(
+    unix_socket: Socket = Field(
         default=None, description="Path of a Unix socket for gRPC beside `listen`. Empty: none."
     )
-    http: str = Field(
+    http: Address = Field(
         default="127.0.0.1:7071",
-        description="HOST:PORT of metrics and health pages; port 0 picks a free one. Empty: none.",
+        description="HOST:PORT of calls over HTTP, metrics and health pages; port 0 picks a free "
+        "one. Empty: none.",
+    )
+    http_calls: bool = Field(default=True, description="Serve calls over HTTP, not only pages.")
+    http_cors_origins: Origins = Field(
+        default="",
+        description="Web pages that may call over HTTP, by origin, with commas: "
+        "https://app.example,http://localhost:3000; or *. Empty: none.",
+    )
+    webhook_private_networks: bool = Field(
+        default=False, description="Send webhooks also to private networks, and to this host."
+    )
+    max_http_connections: int = Field(
+        default=2_000, ge=10, le=100_000, description="Connections to `http`, 10 … 100,000."
     )
     transport: Literal["auto", "grpcio", "native"] = Field(
         default="auto",
@@ -143,6 +158,10 @@ class Settings(BaseSettings):
         le=3_600,
         description="How long a broken stream's jobs wait for its worker, in seconds, 0 … 3,600.",
     )
+    batch_retention_seconds: KeptSeconds = Field(
+        default=86_400,
+        description="How long complete batches are kept, in seconds, 0 … 34,560,000.",
+    )
     stream_max_age_seconds: float = Field(
         default=1_800,
         ge=1,
@@ -162,7 +181,7 @@ class Settings(BaseSettings):
         default=10_000, ge=1, le=1_000_000, description="Open Wait calls, 1 … 1,000,000."
     )
     max_watchers: int = Field(
-        default=1_000, ge=1, le=100_000, description="Open Watch calls, 1 … 100,000."
+        default=1_000, ge=1, le=100_000, description="Open Watch calls and /events, 1 … 100,000."
     )
 
     client_rate: Jobs = Field(
@@ -208,28 +227,9 @@ class Settings(BaseSettings):
         default="info", description="Lines below this are left out."
     )
 
-    @field_validator("listen", "http")
-    @classmethod
-    def _address(cls, value: str) -> str:
-        if value:
-            split_address(value)
-        return value
-
-    @field_validator("data", mode="before")
-    @classmethod
-    def _directory(cls, value: object) -> object:
-        if isinstance(value, str) and not value.strip():
-            raise ValueError("must name a directory")  # "" would be the current one
-        return value
-
-    @field_validator("unix_socket", mode="before")
-    @classmethod
-    def _socket(cls, value: object) -> object:
-        return None if value == "" else value
-
     @model_validator(mode="after")
     def _ballast(self) -> Self:
-        minimum = BALLAST_BYTES_MIN + BALLAST_PAYLOADS * self.max_payload_bytes
+        minimum = ballast_bytes_min(self.max_payload_bytes)
         if 0 < self.ballast_bytes < minimum:
             raise ValueError(
                 f"ballast_bytes: at least {-(-minimum // MIB)} MiB where max_payload_bytes is "

@@ -42,6 +42,7 @@ def runtime_settings(settings: Settings) -> RuntimeSettings:
         keys_max=settings.max_keys,
         requests_max=settings.max_request_ids,
         calls_max=settings.max_producer_calls,
+        batch_kept_ms=round(settings.batch_retention_seconds * 1_000),
     )
 
 

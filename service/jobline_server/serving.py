@@ -28,7 +28,7 @@ from jobline_server.rpc.listening import CannotServe
 from jobline_server.runtime.core import Core
 from jobline_server.storage.store import DataLoss, DiskFull, StoreRefused
 from jobline_server.telemetry.log import configure_logging, logger
-from jobline_server.web.server import CannotListen
+from jobline_server.web.errors import CannotListen
 
 LOG = logger("app")
 

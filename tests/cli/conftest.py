@@ -17,6 +17,10 @@ from typer.testing import CliRunner
 from jobline.cli.root import build
 
 
+# The id of no job or batch, however many the tests before have pushed.
+NO_JOB = 2**42
+
+
 @dataclass(frozen=True, slots=True)
 class Ran:
     """A command that has ended."""

@@ -8,6 +8,7 @@ from unittest.mock import ANY
 import pytest
 
 from jobline.cli.exit_codes import Exit
+from tests.cli.conftest import NO_JOB
 
 
 def push(jobline, queue, *arguments, **more):
@@ -48,7 +49,7 @@ def test_log_of_a_job_is_printed_and_followed_to_its_end(jobline, queue):
     shown = jobline("job", "logs", pushed, "--follow", "--level", "info")
     assert (shown.code, shown.out) == (Exit.OK, "")
     assert jobline("job", "logs", pushed, "--level", "loud").code == Exit.USAGE
-    assert jobline("job", "logs", 4711).code == Exit.NOT_FOUND
+    assert jobline("job", "logs", NO_JOB).code == Exit.NOT_FOUND
     assert "eu" in jobline("job", "get", pushed).out
 
 
@@ -140,7 +141,7 @@ def test_explain_says_why_it_waits(jobline, queue):
     assert "SCHEDULED" in out
     assert "its time has not come: due in " in out
     assert jobline("job", "explain", job_id, "--json").document["obstacles"]
-    assert jobline("job", "explain", 12345).code == Exit.NOT_FOUND
+    assert jobline("job", "explain", NO_JOB).code == Exit.NOT_FOUND
 
 
 def test_destructive_verbs_ask_and_count_first(jobline, queue):
@@ -160,24 +161,24 @@ def test_id_that_is_not_there_is_told_by_the_exit_code(jobline, queue, verb):
     """Trial D4: 3 as documented, also beside ids that are there and with a dry run; nobody is asked
     whether nothing shall be done.
     """
-    missing = jobline("job", verb, 1, "--json")
+    missing = jobline("job", verb, NO_JOB, "--json")
     assert missing.code == Exit.NOT_FOUND
-    tally = {"count": 0, "requested": 0, "skipped_ids": [1], "not_found_ids": [1]}
+    tally = {"count": 0, "requested": 0, "skipped_ids": [NO_JOB], "not_found_ids": [NO_JOB]}
     assert missing.document == tally | {"operation_ids": ANY, "dry_run": ANY}
-    assert "no such job: 1\n" in jobline("job", verb, 1).out
+    assert f"no such job: {NO_JOB}\n" in jobline("job", verb, NO_JOB).out
     there = push(jobline, queue, "x", "--delay", "1h")
     if verb == "retry":
         jobline("job", "cancel", there, "--yes")
     yes = ["--yes"] if verb in {"cancel", "rm"} else []
-    assert jobline("job", verb, there, 1, "--dry-run").code == Exit.NOT_FOUND
-    done = jobline("job", verb, 1, there, *yes, "--json")
+    assert jobline("job", verb, there, NO_JOB, "--dry-run").code == Exit.NOT_FOUND
+    done = jobline("job", verb, NO_JOB, there, *yes, "--json")
     assert (done.code, done.document["count"]) == (Exit.NOT_FOUND, 1)
 
 
 def test_question_says_what_is_about_to_be_done(jobline, queue):
     """Trial D4: the count is that of jobs which are there; what cannot be done is said."""
     there = push(jobline, queue, "x")
-    assert "Cancel 1 job, and leave 1 as they are?" in jobline("job", "cancel", there, 1).err
+    assert "Cancel 1 job, and leave 1 as they are?" in jobline("job", "cancel", there, NO_JOB).err
     assert "Delete 1 job?" in jobline("job", "rm", there).err
 
 
@@ -249,7 +250,7 @@ def test_paused_queue_says_why(jobline, queue):
     push(jobline, queue, "x")
     assert jobline("queue", "pause", queue, "--reason", "repairs", "--json").document["paused"]
     assert "paused: repairs" in jobline("queue", "ls", queue).out
-    assert "by anonymous: repairs" in jobline("queue", "get", queue).out
+    assert "by anonymous@127.0.0.1: repairs" in jobline("queue", "get", queue).out
     assert not jobline("queue", "resume", queue, "--json").document["paused"]
 
 

@@ -68,7 +68,7 @@ def test_top_fits_a_narrow_terminal(jobline, queue, served):
     push(jobline, queue, "x")
     jobline("queue", "pause", queue, "--reason", "repairs")
     with Client(served["grpc"]) as client:
-        cli: Any = SimpleNamespace(client=client)
+        cli: Any = SimpleNamespace(client=client, now=lambda: datetime.now(UTC))
         sample = top.take_sample(cli, queue)
         shown = top.view(sample, sample, datetime.now(UTC), rows_max=10, width=60)
     screen = io.StringIO()
@@ -82,7 +82,7 @@ def test_top_fits_a_narrow_terminal(jobline, queue, served):
 def test_the_head_of_top_breaks_between_facts(jobline, queue, served, width):
     """None of them is cut in two, whatever stands in it, and the screen still has its rows."""
     with Client(served["grpc"]) as client:
-        cli: Any = SimpleNamespace(client=client)
+        cli: Any = SimpleNamespace(client=client, now=lambda: datetime.now(UTC))
         sample = top.take_sample(cli, queue)
     large = replace(sample.stats, ready=1_234_567, scheduled=765_432, active=12_345, disk_full=True)
     sample = replace(sample, stats=large, is_silent=True)

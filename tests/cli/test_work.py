@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from jobline.cli.exit_codes import Exit
+from tests.cli.conftest import NO_JOB
 from tests.cli.test_commands import push
 
 IDLE = ["--exit-when-idle", "0.5s"]
@@ -113,8 +114,8 @@ def test_waiting_says_how_jobs_ended_by_the_exit_code(jobline, queue):
     both = jobline("job", "wait", good, bad, "--json")
     assert both.code == Exit.NOT_DONE
     assert {end["id"]: end["state"] for end in both.lines} == {good: "COMPLETED", bad: "DEAD"}
-    assert jobline("job", "wait", good, 1).code == Exit.NOT_FOUND
-    assert jobline("job", "wait", bad, 1).code == Exit.NOT_DONE
+    assert jobline("job", "wait", good, NO_JOB).code == Exit.NOT_FOUND
+    assert jobline("job", "wait", bad, NO_JOB).code == Exit.NOT_DONE
     open_id = push(jobline, queue, "true", "--delay", "1h")
     assert jobline("job", "wait", open_id, "--timeout", "50ms").code == Exit.TIMED_OUT
 
@@ -122,10 +123,10 @@ def test_waiting_says_how_jobs_ended_by_the_exit_code(jobline, queue):
 def test_job_that_has_not_ended_in_time_is_a_line_of_json(jobline, queue):
     """Trial D4: a wait that times out prints a line for each job that has not ended."""
     open_ids = [push(jobline, queue, "true", "--delay", "1h") for _ in range(2)]
-    waited = jobline("job", "wait", *open_ids, 1, "--timeout", "50ms", "--json")
+    waited = jobline("job", "wait", *open_ids, NO_JOB, "--timeout", "50ms", "--json")
     assert waited.code == Exit.TIMED_OUT
     said = {one["id"]: (one["timed_out"], one["not_found"]) for one in waited.lines}
-    assert said == {1: (False, True), **dict.fromkeys(open_ids, (True, False))}
+    assert said == {NO_JOB: (False, True), **dict.fromkeys(open_ids, (True, False))}
     assert len({tuple(one) for one in waited.lines}) == 1, "all lines have the same keys"
 
 

@@ -45,7 +45,7 @@ def run_page(page: Path, address: str) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("page", PAGES, ids=[page.stem for page in PAGES])
 async def test_page_works_and_prints_what_it_says(page: Path) -> None:
     """Each page has a server of its own."""
-    async with running_server() as server:
+    async with running_server(webhook_private_networks=True) as server:
         blocks = await asyncio.to_thread(run_page, page, server.address)
 
     assert blocks, "a page of the guide has a program"

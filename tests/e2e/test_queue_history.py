@@ -45,11 +45,15 @@ async def test_history_of_a_queue_and_of_all() -> None:
 
 
 async def kept_minutes(data: Path, first: int, count: int) -> None:
-    """A store has this many minutes of queue mail."""
+    """A store has this many minutes of queue mail, and of all queues together."""
     stores = stores_in(data)
     await stores.store.open(1)
     await stores.ended_store.open()
-    minutes = [QueueMinute("mail", first + at, at + 1, 2, 3, 4, 5, 60_000) for at in range(count)]
+    minutes = [
+        QueueMinute(queue, first + at, at + 1, 2, 3, 4, 5, 60_000)
+        for queue in ("mail", "")
+        for at in range(count)
+    ]
     await stores.minutes.add(minutes)
     await stores.close()
 
@@ -80,6 +84,13 @@ async def test_history_on_the_command_line(tmp_path: Path) -> None:
             shown = runner.invoke(build(), ["queue", "history", "mail"]).stdout
             assert "1 min" in shown
             assert "waited p95" in shown
+            assert runner.invoke(build(), ["push", "mail", "x"]).exit_code == 0
+            for words in (
+                ["queue", "get", "mail"],
+                ["top", "mail", "--limit", "1"],
+                ["top", "--limit", "1"],
+            ):
+                assert "waited p95" in runner.invoke(build(), words).stdout, words
             nothing = runner.invoke(build(), ["queue", "history", "--since", "5m"])
             assert "Nothing happened" in nothing.output
             with Client(server.address) as client:

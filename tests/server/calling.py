@@ -26,6 +26,10 @@ SERVICES = (
     "JobAdminService",
     "QueueService",
     "LimiterService",
+    "ScheduleService",
+    "BatchService",
+    "WebhookService",
+    "FlowService",
     "DeadLetterService",
     "AdminService",
 )

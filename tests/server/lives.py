@@ -40,6 +40,7 @@ class Life:
         self._channel = channel
         self.leased: list[dict[str, str]] = []
         self.ids: list[str] = []
+        self.batches: list[str] = []
         self.codes: dict[str, int] = {}
         """How often each call was answered by each code: `Push OK`."""
         self._steps: dict[Callable[[], Awaitable[Any]], int] = {
@@ -123,6 +124,8 @@ class Life:
     def _options(self, most: int) -> dict[str, Any]:
         """Returns some options, mostly with what each of them is about."""
         options = self._some(OPTIONS, most) | self._parents()
+        if self.batches and self._random.random() < 0.4:
+            options["batchId"] = self._random.choice(self.batches)
         for name in [*options]:
             about = MEANS_NOTHING_WITHOUT.get(name)
             if about == "dependsOn" and self.ids:
@@ -228,10 +231,8 @@ class Life:
 
     async def operate(self) -> None:
         """Does to jobs, queues and groups what operators may."""
-        draw = self._random
-        [operate] = draw.choices(
-            [self._change_jobs, self._change_job, self._change_queue], [2, 2, 3]
-        )
+        kinds = [self._change_jobs, self._change_job, self._change_queue]
+        [operate] = self._random.choices(kinds, [2, 2, 3])
         await operate()
 
     async def _change_jobs(self) -> None:

@@ -37,13 +37,20 @@ def requests_of(rpc: str, row: dict[str, Any]) -> list[bytes]:
     return [encoded(rpc, frame) for frame in row.get("frames", [row.get("input")])]
 
 
+Picture = tuple[bytes, bytes]
+
+
+@pytest.fixture(scope="session")
+async def before(filled: aio.Channel) -> Picture:
+    """What jobs and queues are like, before any row and after each."""
+    return await world.picture(filled)
+
+
 @pytest.mark.parametrize(("rpc", "row"), ROWS)
 async def test_bad_input_is_refused_and_changes_nothing(
-    filled: aio.Channel, rpc: str, row: dict[str, Any]
+    filled: aio.Channel, before: Picture, rpc: str, row: dict[str, Any]
 ) -> None:
     """Code, reason and field are those of the table, and jobs and queues are as they were."""
-    before = await world.picture(filled)
-
     refusal = await call(filled, rpc, requests_of(rpc, row))
 
     assert refusal is not None, "it was accepted"

@@ -113,4 +113,4 @@ def _held(shard: Shard) -> dict[str, Any]:
 
 def _counts(load: Load) -> dict[str, int]:
     names = [field.name for field in fields(Load) if field.compare]
-    return {name: getattr(load, name) for name in names if not name.endswith("_max")}
+    return {name: getattr(load, name) for name in names if not name.endswith(("_max", "_kept_ms"))}

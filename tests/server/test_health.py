@@ -48,7 +48,11 @@ async def test_all_services_are_listed(filled: aio.Channel) -> None:
     assert set(reply.statuses) == {
         "",
         "jobline.v1.AdminService",
+        "jobline.v1.BatchService",
+        "jobline.v1.FlowService",
         "jobline.v1.LimiterService",
+        "jobline.v1.ScheduleService",
+        "jobline.v1.WebhookService",
         "jobline.v1.DeadLetterService",
         "jobline.v1.JobAdminService",
         "jobline.v1.JobService",

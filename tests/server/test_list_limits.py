@@ -15,7 +15,7 @@ from grpc import aio
 from jobline_server.rpc.validate.list_limits import LIST_LIMITS, NOT_SERVED
 from tests.server.calling import all_rpcs, call, encoded, method_of
 from tests.server.test_bad_input import DEFINITE
-from tests.server.test_wire_fuzz import VALID
+from tests.server.valid_requests import VALID
 
 Path = tuple[FieldDescriptor, ...]
 # Messages of others that hold no list of their own.
@@ -48,6 +48,8 @@ def texts_of(message: Descriptor, before: Path = ()) -> Iterator[Path]:
 
 # Texts that may be longer than any name, and why.
 LONG_TEXTS = {
+    "jobline.v1.BatchCallback.data": "a payload, ≤ 64 KiB",
+    "jobline.v1.BatchCallback.text": "a payload, ≤ 64 KiB",
     "jobline.v1.NewJob.data": "a payload, by the server's setting",
     "jobline.v1.NewJob.text": "a payload, by the server's setting",
     "jobline.v1.PushRequest.payloads": "payloads, by the server's setting",

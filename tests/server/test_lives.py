@@ -1,5 +1,6 @@
-"""Random lives over a socket, with all options together: every call is answered, or refused with a
-definite code; what the server holds adds up, and is the same after a restart.
+"""Random lives over a socket, with all options together, batches, schedules and undos among them:
+every call is answered, or refused with a definite code; what the server holds adds up, and is the
+same after a restart.
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ from typing import Any
 import pytest
 
 from jobline_server.engine import invariants
+from jobline_server.engine.operations import Operation, OperationQuery
 from jobline_server.runtime.clock import ManualClock
 from jobline_server.testing import RunningServer, running_server
 from tests.server.conftest import connect, until
 from tests.server.lives import Life
+from tests.server.other_lives import OtherLife
 from tests.server.stream_lives import StreamWorker
 from tests.shard_image import counting_at, image_of
 
@@ -40,10 +43,13 @@ async def test_a_life_of_all_options(
     async with running_server(data, transport=transport, clock=clock, shards=shards) as server:
         async with connect(server.address) as channel:
             life, worker = Life(random, channel), StreamWorker(random, channel)
+            others = OtherLife(random, life)
             for _ in range(LOOKS):
                 await _live(life, worker, random, server)
+            await _all_stored(server)
+            await others.check()
         await _all_stored(server)
-        before = _images(server)
+        before, operations = _images(server), await _operations(server)
         # What a crash at this moment would leave behind.
         copytree(data, crashed)
     assert life.codes.get("Push OK")
@@ -52,6 +58,7 @@ async def test_a_life_of_all_options(
         async with running_server(left_behind, transport=transport, clock=clock) as server:
             _check(server)
             after = _images(server)
+            assert await _operations(server) == operations, left_behind.name
         for one_before, one_after in zip(before, after, strict=True):
             for part, value in one_before.items():
                 assert one_after[part] == value, (left_behind.name, part)
@@ -80,6 +87,13 @@ def _check(server: RunningServer) -> None:
     # What all shards count together has no invariant of one of them.
     if len(shards) == 1:
         invariants.check(shards[0])
+
+
+async def _operations(server: RunningServer) -> list[Operation]:
+    """Returns what operators did, the last first."""
+    found, has_more = await server.runtime.operations.find(OperationQuery(limit=1_000))
+    assert not has_more
+    return [view.operation for view in found]
 
 
 async def _all_stored(server: RunningServer) -> None:

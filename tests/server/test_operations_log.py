@@ -85,8 +85,9 @@ async def test_changes_of_limiters_are_said_with_their_names(
         await limiters.GetLimiter(limiter_pb.GetLimiterRequest(limiter="api"))
         await limiters.EmptyLimiter(limiter_pb.EmptyLimiterRequest(limiter="api", reason="429"))
         await limiters.DeleteLimiter(limiter_pb.DeleteLimiterRequest(limiter="api"))
+    assert all(line.pop("operation_id") for line in log.lines)
     assert log.lines == [
-        {"method": "UpsertLimiter", "limiter": "api"},
+        {"method": "UpsertLimiter", "limiter": "api", "reason": ""},
         {"method": "EmptyLimiter", "limiter": "api", "reason": "429"},
-        {"method": "DeleteLimiter", "limiter": "api"},
+        {"method": "DeleteLimiter", "limiter": "api", "reason": ""},
     ]

@@ -19,6 +19,7 @@ LISTS: dict[str, dict[str, Any]] = {
     "DeadLetterService/ListDeadJobs": {"filter": {"queue": "known"}},
     "AdminService/ListWorkers": {},
     "AdminService/ListHandlers": {},
+    "AdminService/ListOperations": {},
 }
 
 

@@ -30,6 +30,7 @@ from tests.server.calling import CLIENTS_OWN, PACKAGE, BytesChannel, all_rpcs, e
 from tests.server.conftest import connect
 from tests.server.fuzzing import Maker
 from tests.server.test_bad_input import DEFINITE
+from tests.server.valid_requests import VALID
 
 # Over all RPCs, on each transport.
 MESSAGES = 20_000
@@ -47,86 +48,6 @@ ANSWER_SECONDS = 30.0
 STEP_SECONDS_MAX = 0.1
 LATE = {"DEADLINE_EXCEEDED", "CANCELLED"}
 BUGS = {"UNKNOWN", "INTERNAL", "DATA_LOSS", "UNAVAILABLE"}
-
-ITEM = {"id": "8796093022209", "delivery": "5"}
-SHOWN = {"tags": ["a", "b"], "phases": ["p", "q"]}
-REPORTED = {"logs": {"lines": ["a", "b"], "levels": [2, 4]}, "phase": "p", "phaseResult": "YQ=="}
-VALID: dict[str, dict[str, Any]] = {
-    "JobService/Push": {
-        "queue": "fuzz",
-        "options": {"name": "n", "headers": {"a": "b"}, "lease": "5s", "priority": -3, **SHOWN},
-        "jobs": [{"text": "t", "jobKey": "k", "delay": "1s", "options": {"maxAttempts": 2}}],
-        "payloads": ["YQ==", "Yg=="],
-        "headerColumns": [{"key": "a", "values": ["own", ""]}, {"key": "c", "values": ["é", "d"]}],
-        "jobKeys": ["l", ""],
-        "groups": ["g", ""],
-        "uniqueKeys": ["u", ""],
-        "ackLevel": 3,
-    },
-    "JobService/Pull": {"queues": [{"queue": "fuzz", "weight": 2}], "maxJobs": 3, "worker": "w"},
-    "JobService/Ack": {"ids": ["1", "2"], "deliveries": ["1", "1"], "items": [ITEM]},
-    "JobService/Fail": {"items": [ITEM | {"error": {"type": "E"}, "retryAfter": "1s"}]},
-    "JobService/Release": {"items": [ITEM | {"delay": "1s", "why": 1}]},
-    "JobService/Extend": {
-        "items": [ITEM | {"lease": "5s", "progress": 5, "checkpoint": "YQ==", **REPORTED}]
-    },
-    "JobService/Stream": {
-        "open": {"queues": [{"queue": "fuzz"}], "worker": {"id": "w"}},
-        "settles": [{"seq": "1", "ackIds": ["1"], "ackDeliveries": ["1"]}],
-        "logs": [ITEM | {"lines": ["a"], "levels": [2], "atMs": ["5"]}],
-        "window": {"maxInFlight": 5},
-    },
-    "JobService/Wait": {"ids": ["1", "8796093022209"], "timeout": "1s"},
-    "JobService/Watch": {"queues": ["fuzz"], "kinds": [1], "resumeToken": "0.0.0.0.0.0.0.0"},
-    "JobAdminService/GetJob": {"id": "8796093022209"},
-    "JobAdminService/ListJobs": {"filter": {"queue": "fuzz", "states": [3]}, "pageSize": 5},
-    "JobAdminService/GetJobLogs": {"id": "8796093022209", "after": "1", "minLevel": 2},
-    "JobAdminService/ExplainJob": {"id": "8796093022209"},
-    "QueueService/UpdateQueue": {
-        "queue": "fuzz",
-        "settings": {"lease": "5s", "maxWaiting": "10000", "retention": {"count": "5"}},
-        "updateMask": "lease,maxWaiting",
-    },
-    "JobAdminService/UpdateJob": {
-        "id": "8796093022209",
-        "payload": "YQ==",
-        "priority": 2,
-        "delay": "5s",
-        "updateMask": "payload,priority,delay",
-    },
-    "JobAdminService/ForgetKey": {"jobKey": {"queue": "fuzz", "key": "k"}},
-    "QueueService/ListGroups": {"queue": "fuzz", "pageSize": 5, "namePrefix": "g"},
-    "QueueService/UpdateGroup": {
-        "queue": "fuzz",
-        "group": "g",
-        "settings": {"concurrency": 2, "maxWaiting": "5"},
-        "updateMask": "concurrency,maxWaiting",
-    },
-    "QueueService/ListQueues": {"namePrefix": "f", "pageSize": 5},
-    "QueueService/GetQueueHistory": {
-        "queue": "fuzz",
-        "startTime": "2026-01-01T00:00:00Z",
-        "endTime": "2026-01-01T01:00:00Z",
-    },
-    "QueueService/CleanQueue": {"queue": "fuzz", "states": [5], "olderThan": "1s"},
-    "QueueService/DeleteQueue": {"queue": "fuzz", "confirmQueue": "fuzz", "force": True},
-    "DeadLetterService/ListDeadJobs": {"filter": {"queue": "fuzz", "reasons": [1]}},
-    "DeadLetterService/GetDeadLetterStats": {"queue": "fuzz"},
-    "DeadLetterService/PurgeDeadJobs": {"filter": {"queue": "fuzz"}, "all": True},
-    "AdminService/GetStats": {},
-    "AdminService/ListWorkers": {"pageSize": 5, "queue": "fuzz"},
-    "AdminService/ListHandlers": {"pageSize": 5, "queue": "fuzz"},
-}
-for _name in ("Promote", "Cancel", "Retry", "Delete"):
-    VALID[f"JobAdminService/{_name}Jobs"] = {"jobs": {"filter": {"queue": "fuzz"}, "ids": []}}
-for _name in ("Upsert", "Get", "Empty", "Delete"):
-    VALID[f"LimiterService/{_name}Limiter"] = {"limiter": "fuzz"}
-VALID["LimiterService/UpsertLimiter"]["concurrency"] = 5
-VALID["LimiterService/ListLimiters"] = {"pageSize": 5}
-for _name in ("Get", "Pause", "Resume", "Limit", "Drain"):
-    VALID[f"QueueService/{_name}Queue"] = {"queue": "fuzz"}
-for _name in ("Pause", "Resume", "Limit"):
-    VALID[f"QueueService/{_name}Group"] = {"queue": "fuzz", "group": "g"}
 
 
 @dataclass

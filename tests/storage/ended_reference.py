@@ -15,6 +15,7 @@ from jobline_server.storage.ended_store import (
     EndedRow,
     EndedSpan,
     PutEnded,
+    PutOperation,
     RemoveEnded,
     RemoveQueue,
 )
@@ -60,6 +61,8 @@ class Reference:
             self._apply(op)
 
     def _apply(self, op: EndedOp) -> None:
+        if isinstance(op, PutOperation):
+            return
         if isinstance(op, RemoveQueue):
             self.jobs = {i: row for i, row in self.jobs.items() if row.queue != op.queue}
             return

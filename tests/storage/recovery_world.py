@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from jobline_server.engine import limits
 from jobline_server.engine.decide.timers import tick
-from jobline_server.engine.endings import EndedChange, Ending, JobsEnded, RunsEnded
+from jobline_server.engine.endings import EndedChange, Ending, JobsEnded, QueueGone, RunsEnded
 from jobline_server.engine.load import Load
 from jobline_server.engine.records import JobRecord
 from jobline_server.engine.shard import Shard
@@ -207,7 +207,7 @@ def _note(model: EndedModel, ending: Ending) -> None:
                 known = model.pop(job_id, None)
                 if known is not None and ending.state is not None:
                     model[job_id] = (ending.state, known[1])
-    else:
+    elif isinstance(ending, QueueGone):
         for job_id in [i for i, (_, record) in model.items() if record.queue == ending.queue]:
             del model[job_id]
 

@@ -15,6 +15,7 @@ from jobline_server.engine import (
 )
 from tests.pushed_payloads import with_columns
 from tests.storage import dependency_strategies
+from tests.storage.batch_strategies import BATCH_FACTS
 from tests.storage.call_strategies import calls, requests
 from tests.storage.dependency_strategies import blocked_columns
 from tests.storage.group_strategies import GROUP_FACTS
@@ -142,6 +143,7 @@ def jobs_retried(draw: st.DrawFn) -> entries.JobsRetried:
         jobs=jobs,
         states=[draw(st.sampled_from(values.JobState)) for _ in jobs],
         automatic=automatic,
+        outcomes=draw(st.just([]) | st.just([values.JobState.DEAD] * len(jobs))),
     )
 
 
@@ -181,6 +183,7 @@ FACTS: dict[type, Any_] = {
         run_at_ms=st.none() | moments,
     ),
     **UNIQUE_KEY_FACTS,
+    **BATCH_FACTS,
     **dependency_strategies.FACTS,
     entries.JobsLeased: jobs_leased(),
     entries.JobsCompleted: with_results(entries.JobsCompleted),

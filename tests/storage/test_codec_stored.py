@@ -179,7 +179,8 @@ def test_counters_come_back():
     shard = Shard(3, epoch=1, next_sequence=77, load=Load())
     shard.next_order, shard.front_order = 50, -3
     shard.age.note(700, 500)
-    assert decode_counters(encode_counters(shard)) == (77, 50, -3, 500, 200)
+    shard.told_offset = 9
+    assert decode_counters(encode_counters(shard)) == (77, 50, -3, 500, 200, 9)
 
 
 def row_of(first_id: int, count: int, blob: bytes) -> EndedRow:

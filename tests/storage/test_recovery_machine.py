@@ -26,10 +26,12 @@ from jobline_server.engine.values import JobState
 from jobline_server.storage.kinds import lots
 from tests.examples import EXAMPLES
 from tests.shard_image import counting_at, image_of
+from tests.storage.batch_rules import BatchRules
 from tests.storage.dependency_rules import DependencyRules
 from tests.storage.group_rules import GroupRules
 from tests.storage.limiter_rules import LimiterRules
 from tests.storage.recovery_values import OPTIONS, queues, sessions
+from tests.storage.schedule_rules import ScheduleRules
 from tests.storage.unique_rules import UniqueKeyRules
 from tests.storage.update_rules import UpdateRules
 
@@ -43,7 +45,15 @@ def _payloads_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lots, "APART_BYTES_MIN", 20)
 
 
-class RecoveryMachine(UniqueKeyRules, UpdateRules, GroupRules, LimiterRules, DependencyRules):
+class RecoveryMachine(
+    UniqueKeyRules,
+    UpdateRules,
+    GroupRules,
+    LimiterRules,
+    DependencyRules,
+    ScheduleRules,
+    BatchRules,
+):
     """One shard under everything that can be done to it."""
 
     # Time, and lines that break.

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from jobline_server.engine import values
 from jobline_server.engine.ageing import Ageing
 from jobline_server.engine.allowance import TimeLimit
+from jobline_server.engine.batches import BatchCount, BatchCounts
 from jobline_server.engine.dead_letters import AutoRetry, DeadLetters
 from jobline_server.engine.dependencies import ParentEnd
 from jobline_server.engine.dependency_messages import (
@@ -31,6 +32,7 @@ from jobline_server.engine.phases import FinishedPhase
 from jobline_server.engine.rates import RateLimit
 from jobline_server.engine.records import JobRecord
 from jobline_server.engine.rules import DeliveryMode, DependencyPolicy, JobRules
+from jobline_server.engine.schedule import JobTemplate, Missed, Overlap, ScheduleSettings
 from jobline_server.engine.shard_messages import PushJobs
 from jobline_server.engine.ties import NO_CLAIM, NO_TIES, Claim, Ties
 from jobline_server.engine.unique_rule import NO_UNIQUE_RULE, UniqueMode, UniqueRule
@@ -106,6 +108,8 @@ job_rules = st.builds(
     sticky=st.booleans(),
     on_dependency_failure=optional(st.sampled_from(DependencyPolicy)),
     block_timeout_ms=optional(moments),
+    batch_id=ids,
+    webhook=text,
 )
 job_options = st.builds(
     values.JobOptions,
@@ -132,8 +136,23 @@ ties = (
 shards = st.integers(0, 1_023)
 message_numbers = st.integers(1, 2**63 - 1)
 id_tuples = id_lists.map(tuple)
+signed = st.integers(-(2**40), 2**40)
+batch_count = st.builds(
+    BatchCount, st.lists(signed, min_size=5, max_size=5).map(tuple), st.booleans()
+)
+batch_counts = st.lists(st.tuples(ids, batch_count), max_size=4).map(
+    lambda rows: BatchCounts(tuple(one for one, _ in rows), tuple(count for _, count in rows))
+)
 shard_messages = st.one_of(
-    st.builds(PushJobs, queue=text, options=job_options, payloads=payloads.flatmap(with_columns)),
+    st.builds(
+        PushJobs,
+        queue=text,
+        options=job_options,
+        payloads=payloads.flatmap(with_columns),
+        ties=st.builds(Ties, group=text, unique_key=text),
+        delay_ms=moments,
+    ),
+    batch_counts,
     st.builds(AwaitJobs, ids=id_tuples, by_shard=shards),
     st.builds(ForgetJobs, ids=id_tuples, by_shard=shards),
     st.builds(JobsNotLive, ids=id_tuples),
@@ -153,6 +172,24 @@ limiters = st.builds(
     concurrency=optional(st.integers(1, 10**6)),
     limited=optional(st.builds(TimeLimit, st.integers(1, 10**13), text, text)),
     created_ms=moments,
+)
+schedule_settings = st.builds(
+    ScheduleSettings,
+    queue=text,
+    cron=text,
+    every_ms=moments,
+    time_zone=text,
+    start_ms=moments,
+    end_ms=moments,
+    limit=st.integers(0, 10**9),
+    immediately=st.booleans(),
+    jitter_ms=moments,
+    skip_if_no_worker=st.booleans(),
+    job=st.builds(
+        JobTemplate, job_options, st.builds(Ties, text, text), st.binary(max_size=8), moments
+    ),
+    overlap=st.sampled_from(Overlap),
+    missed=st.sampled_from(Missed),
 )
 settings = st.builds(
     values.QueueSettings,

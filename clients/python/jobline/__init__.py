@@ -26,7 +26,8 @@ The package needs grpcio and protobuf and nothing else. Its rooms, from the bott
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from jobline._public import *  # noqa: F403  # it lists what is public
+    from jobline._public import *  # noqa: F403  # they list what is public
+    from jobline._public_errors import *  # noqa: F403
 else:
     # A program that needs the protocol alone, such as the server, imports `jobline.v1` without
     # the client, which would double what the server loads at its start.

@@ -120,6 +120,30 @@ class JobNotFound(NotFound):
     """There is no such job: it never was, or its retention has passed."""
 
 
+class QueueNotFound(NotFound):
+    """There is no such queue."""
+
+
+class ScheduleNotFound(NotFound):
+    """There is no such schedule."""
+
+
+class WebhookNotFound(NotFound):
+    """There is no such webhook."""
+
+
+class LimiterNotFound(NotFound):
+    """There is no such limiter."""
+
+
+class BatchNotFound(NotFound):
+    """There is no such batch; complete ones are kept for a time."""
+
+
+class OperationNotFound(NotFound):
+    """There is no such operation, or it is kept no longer."""
+
+
 # Where they are public: so tracebacks, pickles and `help` name them.
 for _public in (
     ErrorFacts,
@@ -129,5 +153,11 @@ for _public in (
     CodecError,
     NotFound,
     JobNotFound,
+    QueueNotFound,
+    ScheduleNotFound,
+    LimiterNotFound,
+    WebhookNotFound,
+    BatchNotFound,
+    OperationNotFound,
 ):
     _public.__module__ = "jobline.errors"

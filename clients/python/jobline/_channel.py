@@ -32,8 +32,18 @@ _SAFE_CALLS = {
         *("UpdateQueue", "PauseQueue", "ResumeQueue"),
     ],
     "LimiterService": ["UpsertLimiter", "GetLimiter", "ListLimiters", "EmptyLimiter"],
+    "ScheduleService": [
+        *("GetSchedule", "ListSchedules", "PreviewSchedule"),
+        *("UpdateSchedule", "PauseSchedule", "ResumeSchedule"),
+    ],
+    "WebhookService": [
+        *("GetWebhook", "ListWebhooks", "ListWebhookDeliveries"),
+        "UpdateWebhook",
+    ],
+    "BatchService": ["CreateBatch", "CloseBatch", "GetBatch", "ListBatches", "CancelBatch"],
+    "FlowService": ["PushFlow", "GetFlow"],
     "DeadLetterService": ["ListDeadJobs", "GetDeadLetterStats"],
-    "AdminService": ["GetStats", "ListWorkers"],
+    "AdminService": ["GetStats", "ListOperations", "ListWorkers"],
 }
 
 SERVICE_CONFIG = {

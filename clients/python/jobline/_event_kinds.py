@@ -28,6 +28,7 @@ EventKindName = (
         "queue_changed",
         "queue_paused",
         "queue_resumed",
+        "queue_drained",
         "queue_deleted",
         "dead_evicted",
         "expired",
@@ -43,6 +44,13 @@ EventKindName = (
         "dead_retried",
         "dead_expired",
         "partial",
+        "schedule_fired",
+        "schedule_skipped",
+        "schedule_missed",
+        "batch_completed",
+        "batch_failed",
+        "webhook_delivered",
+        "webhook_failed",
     ]
 )
 """A kind of event, or its name."""

@@ -20,7 +20,7 @@ Conditions = dict[str, Any]
 """The conditions of the words, as keywords of a filter."""
 
 HELP = """Words, all of which must hold:
-queue:mail · name:welcome (name:- without one) · tag:eu (repeatable) · group:acme
+queue:mail · name:welcome (name:- without one) · tag:eu (repeatable) · group:acme · batch:17
 state:dead,cancelled · header.tenant:acme
 error:TimeoutError (type) · error:~timeout (part of the message)
 older:1h · newer:1h · before:2026-01-31 · after:2026-01-31T18:00
@@ -53,6 +53,8 @@ def of_dead(conditions: Conditions) -> Conditions:
     """
     if "headers" in conditions:
         raise InvalidArgument("header.…: is not a word for dead jobs")
+    if "batch_id" in conditions:
+        raise InvalidArgument("batch: is not a word for dead jobs")
     if set(conditions.get("state", ())) - {JobState.DEAD}:
         raise InvalidArgument(
             "this is about dead jobs: for other states `client.jobs`, `jobline job …`"
@@ -91,6 +93,10 @@ def _queue(found: Conditions, value: str, _now: datetime) -> None:
 def _name(found: Conditions, value: str, _now: datetime) -> None:
     # `name:""` cannot be distinguished from a forgotten value, so jobs without a name are `name:-`.
     found["name"] = "" if value == "-" else value
+
+
+def _batch(found: Conditions, value: str, _now: datetime) -> None:
+    found["batch_id"] = int(value)
 
 
 def _group(found: Conditions, value: str, _now: datetime) -> None:
@@ -137,6 +143,7 @@ _WORDS: dict[str, Callable[[Conditions, str, datetime], None]] = {
     "name": _name,
     "tag": _tag,
     "group": _group,
+    "batch": _batch,
     "state": _state,
     "reason": _reason,
     "error": _error,

@@ -46,6 +46,7 @@ class JobConditions(TypedDict, total=False):
     older: Seconds | None
     tags: Iterable[str]
     group: str
+    batch_id: int
 
 
 class DeadConditions(TypedDict, total=False):
@@ -74,7 +75,8 @@ class JobFilter:
     - `error_type`, `error_contains`: class of the last error, and part of its message.
     - `after`, `before`: pushed at or after, and before, this moment (an aware datetime, or ISO 8601
       text). `newer`, `older`: the same as a span before now: `older="1h"`.
-    - `tags`: at most 16, all of which the job must have. `group`: its group.
+    - `tags`: at most 16, all of which the job must have. `group`: its group. `batch_id`:
+      the batch that it is a member of.
     """
 
     queue: str = ""
@@ -89,6 +91,7 @@ class JobFilter:
     older: InitVar[Seconds | None] = None
     tags: Iterable[str] = ()
     group: str = ""
+    batch_id: int = 0
 
     def __post_init__(self, newer: Seconds | None, older: Seconds | None) -> None:
         object.__setattr__(self, "state", all_named(JobState, self.state))
@@ -117,6 +120,7 @@ class JobFilter:
             pushed_before=None if self.before is None else to_timestamp(self.before),
             tags=self.tags,
             group=self.group,
+            batch_id=self.batch_id,
         )
 
 

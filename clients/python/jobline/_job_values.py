@@ -192,7 +192,8 @@ class BulkResult:
       asked to stop.
     - `skipped_ids`: those asked for by id that were left as they are; `not_found_ids`: those of
       them that do not exist.
-    - `operation_id`: names the call in the server's log; "" for a dry run.
+    - `operation_id`: names the operation (`client.admin.operations`, `client.admin.undo`); "" for a
+      dry run.
     """
 
     count: int

@@ -28,7 +28,7 @@ PARTS: dict[str, type] = {"backoff": Backoff, "retention": Retention}
 # True is equal to 1: messages of options are kept by value, so this cannot wait for them.
 _NUMBERS = (
     *("priority", "max_attempts", "max_stalls", "cost", "slots", "lease", "ttl"),
-    *("attempt_timeout", "unique_ttl", "unique_max_wait", "block_timeout"),
+    *("attempt_timeout", "unique_ttl", "unique_max_wait", "block_timeout", "batch_id"),
 )
 
 CHECKS: dict[str, Callable[[Any], Any]] = {

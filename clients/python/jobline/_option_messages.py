@@ -42,6 +42,8 @@ def options_message(options: JobOptions) -> job_pb2.JobOptions:
         "cost": options.cost,
         "min_worker_version": options.min_worker_version or "",
         "slots": options.slots,
+        "batch_id": options.batch_id,
+        "webhook": options.webhook,
         "depends_on": options.depends_on or (),
         "on_dependency_failure": member_given(
             "options.on_dependency_failure", DependencyPolicy, options.on_dependency_failure

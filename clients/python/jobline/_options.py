@@ -58,6 +58,8 @@ class OptionsHow(TypedDict, total=False):
     depends_on: Iterable[Any] | None
     on_dependency_failure: DependencyPolicyName | None
     block_timeout: Seconds | None
+    batch_id: int | None
+    webhook: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +101,8 @@ class JobOptions:
     - `on_dependency_failure`: what happens if one of these does not complete: "fail" (default: this
       one is dead), "cancel", "ignore" (it counts as done) or "wait" (until it is retried).
     - `block_timeout`: how long to wait for these at most, 0 s … 400 days; 0 for no limit (default).
+    - `batch_id`: the batch that it is a member of; see `client.batches`.
+    - `webhook`: a URL that is told when the job ends; see `client.webhooks`.
     """
 
     name: str | None = None
@@ -130,6 +134,8 @@ class JobOptions:
     depends_on: Iterable[Any] | None = None
     on_dependency_failure: DependencyPolicyName | None = None
     block_timeout: Seconds | None = None
+    batch_id: int | None = None
+    webhook: str | None = None
     _hash: int | None = field(init=False, repr=False, compare=False, default=None)
     _bare: JobOptions | None = field(init=False, repr=False, compare=False, default=None)
 
@@ -191,6 +197,8 @@ class JobOptions:
             depends_on=message.depends_on or None,
             on_dependency_failure=POLICIES.get(message.on_dependency_failure),
             block_timeout=from_duration(message.block_timeout) if has("block_timeout") else None,
+            batch_id=message.batch_id or None,
+            webhook=message.webhook or None,
         )
 
     def __reduce__(self) -> tuple[Any, ...]:

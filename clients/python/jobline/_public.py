@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from jobline import _public_errors
 from jobline._ageing import Ageing
+from jobline._asynchronous.cleanup import AsyncCleanup
 from jobline._asynchronous.client import AsyncClient
 from jobline._asynchronous.entities import AsyncEntityRef
+from jobline._batch_values import Batch, BatchCallback, BatchCancelled, BatchState
+from jobline._blocking.cleanup import Cleanup
 from jobline._blocking.client import Client
 from jobline._blocking.entities import EntityRef
 from jobline._context import BatchItem, CancelReason, Context
@@ -26,6 +30,7 @@ from jobline._enums import (
     SettleOutcome,
 )
 from jobline._filters import DeadFilter, JobFilter
+from jobline._flow_values import Flow, FlowJob, FlowNode, FlowPushed
 from jobline._group_values import Group, GroupSettings, OnDeadHead
 from jobline._job_end import JobEnd
 from jobline._job_log import JobLog, LogLevel, LogLine
@@ -44,16 +49,29 @@ from jobline._job_values import (
 from jobline._leased import LeasedJob
 from jobline._limiter_values import Limiter
 from jobline._new_job import NewJob
+from jobline._operation_values import Operation, OperationState, Undone
 from jobline._option_enums import BackoffKind, DeliveryMode
 from jobline._option_parts import Backoff, Retention
 from jobline._options import JobOptions
 from jobline._outcomes import Cancel, Dead, Outcome, Retry, Snooze, Stopped
 from jobline._partial import Partial
 from jobline._phases import Phase, Phases, PhaseState
+from jobline._public_errors import *  # noqa: F403  # it lists them
 from jobline._push.push_middleware import Outgoing, PushMiddleware
 from jobline._queue_history import QueueMinute
 from jobline._queue_values import PriorityCount, Queue, QueueCounts, QueueSettings
 from jobline._rate_limit import RateLimit
+from jobline._schedule_values import (
+    Schedule,
+    ScheduledJob,
+    ScheduleMissed,
+    ScheduleOverlap,
+    ScheduleRun,
+    ScheduleSettings,
+    ScheduleSkip,
+    ScheduleSkipReason,
+    Triggered,
+)
 from jobline._server_values import (
     ConnectedWorker,
     Event,
@@ -70,90 +88,48 @@ from jobline._times import Moment, Seconds
 from jobline._unique_mode import UniqueMode
 from jobline._values import Failed, JobError, Pushed, PushedLot, QueueWeight
 from jobline._version import __version__
+from jobline._webhook_values import (
+    Webhook,
+    WebhookDelivery,
+    WebhookOutcome,
+    WebhookSettings,
+    WebhookWithSecret,
+)
 from jobline._worker.middleware import Middleware
 from jobline._worker.routes import ANY
 from jobline._worker.worker import Worker
 from jobline._worker.worker_run import WorkerStats
-from jobline.errors import (
-    AlreadyExists,
-    BufferFull,
-    ClientClosed,
-    ClientRateExceeded,
-    CodecError,
-    DataLoss,
-    DeadlineExceeded,
-    DiskFull,
-    FailedPrecondition,
-    GroupFull,
-    GroupsFull,
-    IdempotencyMismatch,
-    Internal,
-    InvalidArgument,
-    JobCancelled,
-    JobDead,
-    JobExpired,
-    JoblineError,
-    JobNotDone,
-    JobNotFound,
-    KeysFull,
-    LimiterNotFound,
-    LimitersFull,
-    NotConnected,
-    NotFound,
-    NotServed,
-    OffsetGone,
-    OutcomeUnknown,
-    OutOfRange,
-    PayloadMisfit,
-    PermissionDenied,
-    ProtocolMistake,
-    QueueActive,
-    QueueFull,
-    QueueNotCreated,
-    QueueNotFound,
-    ResourceExhausted,
-    ServerFull,
-    TooLarge,
-    TooManyCalls,
-    Unauthenticated,
-    Unavailable,
-    UniqueKeyHeld,
-    WaitTimeout,
-    WrongState,
-)
 
 __all__ = [
     "ANY",
     "AckLevel",
     "Ageing",
-    "AlreadyExists",
+    "AsyncCleanup",
     "AsyncClient",
     "AsyncEntityRef",
     "Attempt",
     "AttemptOutcome",
     "Backoff",
     "BackoffKind",
+    "Batch",
+    "BatchCallback",
+    "BatchCancelled",
     "BatchItem",
-    "BufferFull",
+    "BatchState",
     "BulkResult",
     "Cancel",
     "CancelReason",
+    "Cleanup",
     "Client",
-    "ClientClosed",
-    "ClientRateExceeded",
-    "CodecError",
     "ConnectedWorker",
     "Context",
-    "DataLoss",
     "Dead",
     "DeadCount",
     "DeadFilter",
     "DeadLetters",
     "DeadStats",
-    "DeadlineExceeded",
     "DeliveryMode",
     "DependencyPolicy",
-    "DiskFull",
     "EndReason",
     "Entity",
     "EntityMethod",
@@ -163,103 +139,88 @@ __all__ = [
     "Explanation",
     "FailAction",
     "Failed",
-    "FailedPrecondition",
+    "Flow",
+    "FlowJob",
+    "FlowNode",
+    "FlowPushed",
     "Group",
-    "GroupFull",
     "GroupSettings",
-    "GroupsFull",
     "HandlerSummary",
     "HandlerVariant",
-    "IdempotencyMismatch",
     "IdleReason",
-    "Internal",
-    "InvalidArgument",
     "Job",
-    "JobCancelled",
-    "JobDead",
     "JobEnd",
     "JobError",
-    "JobExpired",
     "JobFilter",
     "JobLog",
-    "JobNotDone",
-    "JobNotFound",
     "JobOptions",
     "JobPage",
     "JobState",
     "JobType",
-    "JoblineError",
-    "KeysFull",
     "LeaseReason",
     "LeasedJob",
     "Limiter",
-    "LimiterNotFound",
-    "LimitersFull",
     "LogLevel",
     "LogLine",
     "Middleware",
     "Moment",
     "NewJob",
-    "NotConnected",
-    "NotFound",
-    "NotServed",
     "Obstacle",
     "ObstacleKind",
-    "OffsetGone",
     "OnDeadHead",
-    "OutOfRange",
+    "Operation",
+    "OperationState",
     "Outcome",
-    "OutcomeUnknown",
     "Outgoing",
     "Partial",
-    "PayloadMisfit",
-    "PermissionDenied",
     "Phase",
     "PhaseState",
     "Phases",
     "PriorityCount",
-    "ProtocolMistake",
     "PushMiddleware",
     "PushOutcome",
     "Pushed",
     "PushedLot",
     "Queue",
-    "QueueActive",
     "QueueCounts",
-    "QueueFull",
     "QueueMinute",
-    "QueueNotCreated",
-    "QueueNotFound",
     "QueueSettings",
     "QueueWeight",
     "RateLimit",
     "ReleaseReason",
-    "ResourceExhausted",
     "Retention",
     "Retry",
     "RevokeReason",
+    "Schedule",
+    "ScheduleMissed",
+    "ScheduleOverlap",
+    "ScheduleRun",
+    "ScheduleSettings",
+    "ScheduleSkip",
+    "ScheduleSkipReason",
+    "ScheduledJob",
     "Seconds",
-    "ServerFull",
     "ServerStats",
     "SettleOutcome",
     "ShardStats",
     "Snooze",
     "Stopped",
-    "TooLarge",
-    "TooManyCalls",
-    "Unauthenticated",
-    "Unavailable",
-    "UniqueKeyHeld",
+    "Triggered",
+    "Undone",
     "UniqueMode",
-    "WaitTimeout",
     "WatchedEvent",
+    "Webhook",
+    "WebhookDelivery",
+    "WebhookOutcome",
+    "WebhookSettings",
+    "WebhookWithSecret",
     "Worker",
     "WorkerDescription",
     "WorkerHandler",
     "WorkerStats",
-    "WrongState",
     "__version__",
     "entity_method",
     "error_from_rpc",
     "job",
 ]
+__all__ += _public_errors.__all__

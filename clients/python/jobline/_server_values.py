@@ -154,6 +154,7 @@ class Event:
     - `progress` (0 … 100), `message`: what the worker, or an operator, reported.
     - `partial`, `partial_number`: of the kind PARTIAL, a piece of the job's result, as `Partial`
       has it.
+    - `batch_id`: the batch, for events of batches, whose `queue` is "" and `name` the batch's.
     """
 
     shard: int
@@ -176,6 +177,7 @@ class Event:
     message: str
     partial: bytes
     partial_number: int
+    batch_id: int
 
 
 class WatchedEvent(NamedTuple):

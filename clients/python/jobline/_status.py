@@ -79,7 +79,16 @@ _BY_REASON: dict[str, type[JoblineError]] = {
     "JOB_NOT_FOUND": errors.JobNotFound,
     "QUEUE_NOT_FOUND": errors.QueueNotFound,
     "LIMITER_NOT_FOUND": errors.LimiterNotFound,
+    "BATCH_NOT_FOUND": errors.BatchNotFound,
+    "BATCH_COMPLETE": errors.BatchComplete,
+    "BATCHES_FULL": errors.BatchesFull,
     "LIMITERS_FULL": errors.LimitersFull,
+    "WEBHOOK_NOT_FOUND": errors.WebhookNotFound,
+    "WEBHOOK_EXISTS": errors.WebhookExists,
+    "WEBHOOKS_FULL": errors.WebhooksFull,
+    "SCHEDULE_NOT_FOUND": errors.ScheduleNotFound,
+    "SCHEDULE_EXISTS": errors.ScheduleExists,
+    "SCHEDULES_FULL": errors.SchedulesFull,
     "IDEMPOTENCY_MISMATCH": errors.IdempotencyMismatch,
     "UNIQUE_KEY_HELD": errors.UniqueKeyHeld,
     "WRONG_STATE": errors.WrongState,
@@ -100,6 +109,10 @@ _BY_REASON: dict[str, type[JoblineError]] = {
     "TOO_MANY_CALLS": errors.TooManyCalls,
     "OFFSET_GONE": errors.OffsetGone,
     "PAYLOAD_MISFIT": errors.PayloadMisfit,
+    "OPERATION_NOT_FOUND": errors.OperationNotFound,
+    "NOT_UNDOABLE": errors.NotUndoable,
+    "ALREADY_UNDONE": errors.AlreadyUndone,
+    "CHANGED_SINCE": errors.ChangedSince,
 }
 
 _BY_CODE: dict[str, type[JoblineError]] = {

@@ -2,28 +2,38 @@
 
 The message of an error names the request, the reason, and what to do. The classes follow the
 reasons of the protocol (`jobline.v1.ErrorReason`). `_status` makes them from what a server sent;
-nothing here depends on gRPC.
-
-The base classes are defined in `_base_errors`, those of jobs that were not done in `_job_end`.
+nothing here depends on gRPC. The base classes, and what was not found, are defined in
+`_base_errors`, those of jobs that were not done in `_job_end`.
 """
 
 from __future__ import annotations
 
 from jobline._base_errors import (
     NO_FACTS,
+    BatchNotFound,
     CodecError,
     ErrorFacts,
     InvalidArgument,
     JoblineError,
     JobNotFound,
+    LimiterNotFound,
     NotFound,
+    OperationNotFound,
+    QueueNotFound,
+    ScheduleNotFound,
+    WebhookNotFound,
     _Refused,
 )
 from jobline._job_end import JobCancelled, JobDead, JobExpired, JobNotDone
 
 __all__ = [
     "AlreadyExists",
+    "AlreadyUndone",
+    "BatchComplete",
+    "BatchNotFound",
+    "BatchesFull",
     "BufferFull",
+    "ChangedSince",
     "ClientClosed",
     "ClientRateExceeded",
     "CodecError",
@@ -49,7 +59,9 @@ __all__ = [
     "NotConnected",
     "NotFound",
     "NotServed",
+    "NotUndoable",
     "OffsetGone",
+    "OperationNotFound",
     "OutOfRange",
     "OutcomeUnknown",
     "PayloadMisfit",
@@ -60,6 +72,9 @@ __all__ = [
     "QueueNotCreated",
     "QueueNotFound",
     "ResourceExhausted",
+    "ScheduleExists",
+    "ScheduleNotFound",
+    "SchedulesFull",
     "ServerFull",
     "TooLarge",
     "TooManyCalls",
@@ -67,6 +82,9 @@ __all__ = [
     "Unavailable",
     "UniqueKeyHeld",
     "WaitTimeout",
+    "WebhookExists",
+    "WebhookNotFound",
+    "WebhooksFull",
     "WrongState",
 ]
 
@@ -80,16 +98,16 @@ class PayloadMisfit(InvalidArgument):
     """
 
 
-class QueueNotFound(NotFound):
-    """There is no such queue."""
-
-
-class LimiterNotFound(NotFound):
-    """There is no such limiter."""
-
-
 class AlreadyExists(_Refused):
     """There is such a thing already."""
+
+
+class WebhookExists(AlreadyExists):
+    """There is a webhook of this name, or of this incoming queue."""
+
+
+class ScheduleExists(AlreadyExists):
+    """There is a schedule of this name, or it has another queue, which cannot change."""
 
 
 class IdempotencyMismatch(AlreadyExists):
@@ -104,6 +122,10 @@ class FailedPrecondition(_Refused):
     """The state of the server, a queue or a job does not allow it."""
 
 
+class BatchComplete(FailedPrecondition):
+    """The batch is complete or cancelled, and takes no new members."""
+
+
 class WrongState(FailedPrecondition):
     """The job's state does not allow it. No call of this version raises it: those on many jobs
     count such jobs in their answers.
@@ -112,6 +134,18 @@ class WrongState(FailedPrecondition):
 
 class QueueActive(FailedPrecondition):
     """The queue has active jobs and `force` is not set."""
+
+
+class NotUndoable(FailedPrecondition):
+    """What the operation did cannot be undone, or not now; the message says why."""
+
+
+class AlreadyUndone(FailedPrecondition):
+    """The operation was undone before."""
+
+
+class ChangedSince(FailedPrecondition):
+    """What the operation changed was changed again since."""
 
 
 class QueueNotCreated(FailedPrecondition):
@@ -170,8 +204,20 @@ class GroupsFull(ResourceExhausted):
     """The server has reached its limit of groups."""
 
 
+class SchedulesFull(ResourceExhausted):
+    """There are as many schedules, or payload bytes of them, as there may be."""
+
+
+class WebhooksFull(ResourceExhausted):
+    """There are as many webhooks as there may be."""
+
+
 class LimitersFull(ResourceExhausted):
     """There are as many limiters as there may be."""
+
+
+class BatchesFull(ResourceExhausted):
+    """There are as many batches as there may be."""
 
 
 class ServerFull(ResourceExhausted):
@@ -258,7 +304,7 @@ class Internal(JoblineError):
 
 
 class WaitTimeout(JoblineError):
-    """The job has not ended in time. It goes on; `id` is the job to wait for again."""
+    """The job, or batch, has not ended in time. It goes on; `id` is what to wait for again."""
 
     retryable = True
 

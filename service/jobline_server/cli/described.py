@@ -37,6 +37,8 @@ def metavar_of(name: str, info: FieldInfo) -> str:
         return "WORD"
     if name in {"listen", "http"}:
         return "HOST:PORT"
+    if name.endswith("_origins"):
+        return "ORIGINS"
     if name.endswith("_bytes"):
         return "SIZE"
     if name.endswith("_seconds"):

@@ -66,6 +66,20 @@ class RefusalKind(Enum):
     LIMITER_NOT_FOUND = "LIMITER_NOT_FOUND"
     LIMITERS_FULL = "LIMITERS_FULL"
     CLIENT_RATE = "CLIENT_RATE"
+    SCHEDULE_NOT_FOUND = "SCHEDULE_NOT_FOUND"
+    SCHEDULE_EXISTS = "SCHEDULE_EXISTS"
+    SCHEDULES_FULL = "SCHEDULES_FULL"
+    WEBHOOK_NOT_FOUND = "WEBHOOK_NOT_FOUND"
+    WEBHOOK_EXISTS = "WEBHOOK_EXISTS"
+    WEBHOOKS_FULL = "WEBHOOKS_FULL"
+    BAD_SIGNATURE = "BAD_SIGNATURE"
+    BATCH_NOT_FOUND = "BATCH_NOT_FOUND"
+    BATCH_COMPLETE = "BATCH_COMPLETE"
+    BATCHES_FULL = "BATCHES_FULL"
+    OPERATION_NOT_FOUND = "OPERATION_NOT_FOUND"
+    NOT_UNDOABLE = "NOT_UNDOABLE"
+    ALREADY_UNDONE = "ALREADY_UNDONE"
+    CHANGED_SINCE = "CHANGED_SINCE"
 
 
 class Refused(Exception):
@@ -102,15 +116,15 @@ class Push:
     call_jobs: tuple[int, ...] = ()
     """The number of jobs of each call."""
     listed: int | None = None
-    """How many jobs, the first ones, were sent in `jobs`; None: all rows. It serves names of fields
-    (`push_fields`), as do the next two.
-    """
+    """How many jobs were sent in `jobs`; None: all rows. For `push_fields`, as are the next two."""
     shared_options: JobOptions | None = None
     """Options that the push shares, where `options` has those of its only jobs as well."""
     shared_ties: Ties = NO_TIES
     """Ties that the push shares; those of each row include them."""
     has_room: bool = False
     """Whether to skip the checks for room, as the command that caused this push was admitted."""
+    is_checked: bool = False
+    """Whether `FlowChecks` let it in, besides: nothing refuses it now."""
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""Endings: the effects of facts that end jobs or change ended ones.
+"""Endings: the effects of facts that end jobs or change ended ones, and operations of operators.
 
 The ended store keeps them, and waiters and watchers are notified. Recovery yields the same endings
 again, so writing one twice must be harmless.
@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from jobline_server.engine import effective
 from jobline_server.engine.job import Job
 from jobline_server.engine.lot import Lot
+from jobline_server.engine.operations import Operation
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.records import JobRecord
 from jobline_server.engine.values import EndReason, JobError, JobState, QueueSettings
@@ -128,4 +129,11 @@ class QueueGone:
     live: list[tuple[int, int]] = field(default_factory=list)
 
 
-Ending = RunsEnded | JobsEnded | EndedChange | QueueGone
+@dataclass(slots=True)
+class OperationNoted:
+    """An operator did something, which is kept beside the ended jobs."""
+
+    operation: Operation
+
+
+Ending = RunsEnded | JobsEnded | EndedChange | QueueGone | OperationNoted

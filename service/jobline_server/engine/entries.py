@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from jobline_server.engine.batch_entries import BatchFact
 from jobline_server.engine.blocked_entries import BlockedFact
 from jobline_server.engine.group_entries import GroupFact
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.limiter_entries import LimiterFact
 from jobline_server.engine.message_entries import MessageFact
+from jobline_server.engine.operation_entries import OperationRecorded
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.producers import Call
 from jobline_server.engine.queue_entries import (
@@ -26,6 +28,7 @@ from jobline_server.engine.queue_entries import (
 )
 from jobline_server.engine.records import JobRecord
 from jobline_server.engine.report_entries import JobLogged, JobReported, PhaseCompleted
+from jobline_server.engine.schedule_entries import ScheduleFact
 from jobline_server.engine.ties import Ties
 from jobline_server.engine.unique_entries import UniqueKeyFact
 from jobline_server.engine.update_entries import JobUpdated, KeyForgotten
@@ -36,6 +39,7 @@ from jobline_server.engine.values import (
     JobState,
     ReleaseReason,
 )
+from jobline_server.engine.webhook_entries import WebhookFact
 
 
 @dataclass(slots=True)
@@ -224,13 +228,15 @@ class CancelRequested:
 @dataclass(slots=True)
 class JobsRetried:
     """Ended jobs were put back: by an operator, or `automatic`, because their queue retries dead
-    jobs. `states[i]` is the former state of job i.
+    jobs. `states[i]` is the former state of job i; `outcomes`, empty if it is the same for
+    all, are the states in which they ended, for batches to know how STALE ones were counted.
     """
 
     at_ms: int
     jobs: list[JobRecord]
     states: list[JobState]
     automatic: bool = False
+    outcomes: list[JobState] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -286,5 +292,9 @@ Fact = (
     | QueueDeleted
     | GroupFact
     | LimiterFact
+    | ScheduleFact
     | MessageFact
+    | BatchFact
+    | OperationRecorded
+    | WebhookFact
 )

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from jobline_server.engine import group_invariants as of_groups
+from jobline_server.engine.batch_invariants import BATCHES
 from jobline_server.engine.blocks import BLOCK_IDS
 from jobline_server.engine.dependency_invariants import DEPENDENCIES
 from jobline_server.engine.fair_invariants import open_lanes, tenants_add_up
@@ -24,6 +25,7 @@ from jobline_server.engine.limit_invariants import (
 from jobline_server.engine.limits import HANDOUT_BITS
 from jobline_server.engine.lot import Lot
 from jobline_server.engine.message_invariants import outboxes_add_up
+from jobline_server.engine.schedule_invariants import schedules_add_up
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.sticky_invariants import reservations_add_up
 from jobline_server.engine.unique_invariants import UNIQUE_KEYS
@@ -278,6 +280,7 @@ INVARIANTS: dict[str, list[Callable[[Shard], str]]] = {
     "G14": [allowances_fit_settings, limiters_count_what_is_active, closed_lanes_are_in_line],
     "G13": DEPENDENCIES,
     "G23": [tenants_add_up],
+    "G24": [schedules_add_up],
     "G19": [
         one_state_each,
         counters_add_up,
@@ -286,4 +289,5 @@ INVARIANTS: dict[str, list[Callable[[Shard], str]]] = {
         bytes_add_up,
         outboxes_add_up,
     ],
+    "G20": BATCHES,
 }

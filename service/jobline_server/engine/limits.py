@@ -182,6 +182,16 @@ TENANTS_EXAMINED_MAX = 500
 FAIR_SWITCH_JOBS_MAX = 20_000
 FAIR_SWITCH_GROUP_JOBS = 20
 
+# Batches of one shard that are not complete, and complete ones that are kept; about 1.5 KB of
+# memory each, and the payloads of their callbacks. Over the second the oldest are forgotten early.
+SHARD_BATCHES_MAX = 100_000
+SHARD_BATCHES_KEPT_MAX = 100_000
+# How long a complete batch is kept.
+BATCH_KEPT_MS_DEFAULT = 1 * DAY_MS
+# How deep batches nest: an end may be counted in each of them, in one step.
+BATCH_DEPTH_MAX = 20
+CALLBACK_PAYLOAD_BYTES_MAX = 64 << 10
+
 # Backpressure: the server as a whole.
 # Queues of one shard, 200,000 in the 8 of a new store; about 4 KB of memory each, and a list or a
 # count of all queues takes 0.3 µs to 1 µs for each.
@@ -200,6 +210,26 @@ CONCURRENCY_MAX = 1_000_000
 SHARD_LIMITERS_MAX = 10_000
 # Limiters that one job passes.
 LIMITERS_PER_JOB_MAX = 4
+# Schedules of one shard; about 1.5 KB of memory each, and their payloads, which together have at
+# most these bytes.
+SHARD_SCHEDULES_MAX = 100_000
+SCHEDULE_PAYLOAD_BYTES_MAX = 256 << 10
+SCHEDULE_BYTES_MAX = 256 << 20
+# A run that could not start this long after its time is missed; and how many are made up for.
+MISSED_AFTER_MS = 60_000
+MISSED_RUNS_MAX = 100
+# Webhooks of a server, and the deliveries that wait for one, about 1 KB of memory each; those of
+# all have at most these bytes.
+WEBHOOKS_MAX = 100
+WEBHOOK_PENDING_MAX = 10_000
+WEBHOOK_PENDING_BYTES_MAX = 64 << 20
+WEBHOOK_TRIES_KEPT = 20
+WEBHOOK_SECRET_OVERLAP_MS = 1 * DAY_MS
+WEBHOOK_URL_CHARACTERS_MAX = 2_048
+# Names, tags and the like that a webhook filters by.
+WEBHOOK_FILTERS_MAX = 16
+WEBHOOK_SECRET_BYTES_MIN = 24
+WEBHOOK_SECRET_BYTES_MAX = 64
 # Tokens that one job takes.
 COST_MAX = 1_000_000
 
@@ -228,6 +258,13 @@ AUTO_RETRY_FIRST_DELAY_MS_MAX = 30 * DAY_MS
 AUTO_RETRIES_DEFAULT = 3
 AUTO_RETRIES_MAX = 20
 
+# How long operations of operators are kept, and how many: 500 bytes each, and up to 60 KiB where a
+# cancel of scattered jobs can be undone.
+OPERATIONS_KEPT_MS = 90 * DAY_MS
+OPERATIONS_KEPT_MAX = 100_000
+# Runs of neighbouring jobs that an operation keeps to undo a cancel: some 10 bytes each.
+OPERATION_RUNS_MAX = 4_096
+
 # A queue with default settings is deleted when it was empty for this long.
 EMPTY_QUEUE_MS = 1 * HOUR_MS
 
@@ -237,6 +274,12 @@ SLICE_ITEMS = 2_000
 # commit of that end.
 SLICE_DEPENDENTS = 500
 DEPENDENTS_AT_ONCE = 100
+# Batches whose callbacks are pushed: 100 µs each at most. The first few go in the commit of the end
+# that decides them.
+SLICE_BATCHES = 100
+BATCHES_AT_ONCE = 20
+# Complete batches that are forgotten.
+SLICE_BATCHES_FORGOTTEN = 1_000
 # Jobs that were BLOCKED for too long.
 SLICE_TIMEOUTS = 500
 # Jobs whose outcomes are looked up together because others wait for them.

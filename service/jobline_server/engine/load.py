@@ -5,12 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from jobline_server.engine import limits
+from jobline_server.engine.batch_table import BatchTable
 from jobline_server.engine.limiters import Limiters
 
 
 @dataclass(slots=True)
 class Load:
-    """Totals of all shards of a server, and their limits. `limiters` are those of all shards."""
+    """Totals of all shards of a server, and their limits. `limiters` are those of all shards;
+    `batches` are those of each, by its number (None: it is lost), for a push to one shard looks at
+    a batch of another.
+    """
 
     waiting_max: int = limits.SERVER_WAITING_MAX
     waiting_bytes_max: int = limits.SERVER_WAITING_BYTES_MAX
@@ -19,6 +23,7 @@ class Load:
     calls_max: int = limits.CALLS_MAX
     groups_max: int = limits.GROUPS_MAX
     dependencies_max: int = limits.DEPENDENCIES_MAX
+    batch_kept_ms: int = limits.BATCH_KEPT_MS_DEFAULT
     live_jobs: int = 0
     active_jobs: int = 0
     payload_bytes: int = 0
@@ -32,7 +37,10 @@ class Load:
     outgoing_jobs: int = 0
     outgoing_bytes: int = 0
     report_bytes: int = 0
+    tells_webhooks: bool = field(default=False, compare=False)
+    """There is, or was since the start, a webhook that is told of events, or a job with one."""
     limiters: Limiters = field(default_factory=Limiters, compare=False)
+    batches: dict[int, BatchTable | None] = field(default_factory=dict, compare=False)
 
     def held_bytes(self) -> int:
         """Returns the bytes that count towards `waiting_bytes_max`: of payloads, of messages to

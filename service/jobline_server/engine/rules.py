@@ -73,6 +73,10 @@ class JobRules:
     sticky: bool = False
     on_dependency_failure: DependencyPolicy | None = None
     block_timeout_ms: int | None = None
+    batch_id: int = 0
+    """The batch that it is a member of; 0: none."""
+    webhook: str = ""
+    """A URL that is told when it ends; "": none."""
 
     @property
     def needs(self) -> Needs | None:

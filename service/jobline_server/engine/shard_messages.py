@@ -20,6 +20,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from jobline_server.engine.batches import BatchCounts
 from jobline_server.engine.dependency_messages import (
     AwaitJobs,
     EndsOfJobs,
@@ -29,18 +30,21 @@ from jobline_server.engine.dependency_messages import (
 from jobline_server.engine.limits import MESSAGE_NUMBER_BITS
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.tables import IdTable
+from jobline_server.engine.ties import NO_TIES, Ties
 from jobline_server.engine.values import JobOptions
 
 
 @dataclass(frozen=True, slots=True)
 class PushJobs:
     """Pushes jobs to a queue of the receiving shard, even if it is full: the work that caused them
-    was admitted.
+    was admitted. A job with `ties` is the only one.
     """
 
     queue: str
     options: JobOptions
     payloads: Payloads
+    ties: Ties = NO_TIES
+    delay_ms: int = 0
 
     def jobs(self) -> int:
         """Returns the number of its jobs."""
@@ -52,7 +56,7 @@ class PushJobs:
 
 
 # One row per type: `RECEIVE` in `decide/receive.py` and `MESSAGES` in `storage/codec/messages.py`.
-ShardMessage = PushJobs | AwaitJobs | JobsNotLive | EndsOfJobs | ForgetJobs
+ShardMessage = PushJobs | AwaitJobs | JobsNotLive | EndsOfJobs | ForgetJobs | BatchCounts
 
 
 @dataclass(frozen=True, slots=True)

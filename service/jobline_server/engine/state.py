@@ -10,6 +10,7 @@ from typing import Any
 
 from jobline_server.engine import limits
 from jobline_server.engine.age import Age
+from jobline_server.engine.batch_table import BatchTable
 from jobline_server.engine.changes import Bundle, Changes
 from jobline_server.engine.clocks import LeaseClocks
 from jobline_server.engine.closed_groups import ClosedGroups
@@ -30,12 +31,14 @@ from jobline_server.engine.lot import Lot, RunLease
 from jobline_server.engine.lots import LotIndex
 from jobline_server.engine.producers import ProducerTable
 from jobline_server.engine.queue import Queue
+from jobline_server.engine.schedules import Schedules
 from jobline_server.engine.shard_messages import MessageTable
 from jobline_server.engine.sticky import StickyJobs, give_all_away
 from jobline_server.engine.tables import IdTable
 from jobline_server.engine.timeouts import start_run_timeout, start_timeouts
 from jobline_server.engine.unique import UniqueKeys
 from jobline_server.engine.values import JobState, Now, RevokeReason
+from jobline_server.engine.webhooks import Webhooks
 from jobline_server.engine.windows import WindowTable
 
 # Enum attribute access is slow before Python 3.12.
@@ -62,9 +65,13 @@ class ShardState:
         self.messages = MessageTable()
         self.unique = UniqueKeys(self.changes.throttles)
         self.dependencies = Dependencies(self.changes.awaited)
+        self.batches = BatchTable(number, self.changes.batches)
         self.age = Age()
         self.group_records: IdTable[Group] = IdTable()
         self.own_limiters: dict[str, LimiterSettings] = {}
+        self.schedules = Schedules()
+        self.webhooks = Webhooks()
+        self.told_offset = 0  # of the row that webhooks were told of last; set without a fact
         # Bookkeeping.
         self.offset = 0
         """The offset of the fact that is being applied; 0 for a volatile one."""
@@ -73,6 +80,7 @@ class ShardState:
         self.bundles: IdTable[Bundle] = IdTable()
         self.volatile_producers = ProducerTable(None)
         self.load = load
+        load.batches[number] = self.batches
         # Of what workers reported on its jobs, such as logs.
         self.report_bytes = 0
         self.group_rates = GroupRates(self.queues, load)
@@ -163,6 +171,7 @@ class ShardState:
         load.requests -= len(self.requests.records)
         load.throttles -= len(self.unique.throttled.records)
         load.dependencies -= self.dependencies.edges
+        load.batches[self.number] = None
         for table in (self.producers, self.volatile_producers):
             load.calls -= sum(1 + len(record.calls) for record in table.records.values())
         for sent in self.messages.waiting.values():
@@ -272,9 +281,11 @@ class ShardState:
         singles = [job for job in self.jobs.every() if job.holder is not None]
         self.limiters = self.load.limiters
         active = active_of(singles, self.lots.lots.every())
+        self.batches.take_joining()
         join(self.limiters, self.own_limiters, active, now)
         self.group_rates.restart(now.mono_ms)
         self.closed_groups.restart(self.group_records.every(), self.queues, now)
+        self.schedules.restart()
         give_all_away(self.queues.values())
         self.sticky = StickyJobs()
         self.clocks.restart(now, chain(runs, singles))

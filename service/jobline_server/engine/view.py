@@ -6,6 +6,7 @@ from collections.abc import Container, Iterable, Mapping
 from typing import Protocol
 
 from jobline_server.engine.age import Age
+from jobline_server.engine.batch_table import BatchTable
 from jobline_server.engine.clocks import LeaseClocks
 from jobline_server.engine.closed_groups import ClosedGroups
 from jobline_server.engine.delayed import Delayed
@@ -22,10 +23,12 @@ from jobline_server.engine.lookups import Jobs, Lots
 from jobline_server.engine.lot import Lot, RunLease
 from jobline_server.engine.producers import Producer
 from jobline_server.engine.queue import Queue
+from jobline_server.engine.schedules import Schedules
 from jobline_server.engine.shard_messages import SentMessage
 from jobline_server.engine.sticky import StickyJobs
 from jobline_server.engine.unique import Throttle
 from jobline_server.engine.values import JobState
+from jobline_server.engine.webhooks import Webhooks
 
 
 class Keys(Protocol):
@@ -154,6 +157,10 @@ class ShardView(Protocol):
         """Delayed jobs and lots, by time."""
 
     @property
+    def batches(self) -> BatchTable:
+        """The batches of this shard, and its members of any batch."""
+
+    @property
     def dependencies(self) -> Dependencies:
         """The jobs that others wait for."""
 
@@ -184,6 +191,14 @@ class ShardView(Protocol):
     @property
     def own_limiters(self) -> Mapping[str, LimiterSettings]:
         """The limiters whose settings this shard keeps."""
+
+    @property
+    def schedules(self) -> Schedules:
+        """Schedules, and when they are due."""
+
+    @property
+    def webhooks(self) -> Webhooks:
+        """Webhooks; those of the server are in one shard."""
 
     def emit(self, fact: Fact, *, volatile: bool = False) -> None:
         """Applies a fact and records it."""

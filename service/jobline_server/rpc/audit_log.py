@@ -1,5 +1,6 @@
 """The audit log: one line for each call by which an operator changed something, with the reason
-given. A trial (`dry_run`) changes nothing and is not logged.
+given and the id under which the operation is kept. A trial (`dry_run`) changes nothing and is not
+logged.
 """
 
 from __future__ import annotations
@@ -16,17 +17,20 @@ LOG = logger("operations")
 
 Unary = Callable[[Any, Any], Awaitable[Any]]
 # The fields of request and response that a line has, and their names in it.
-_ASKED = ("queue", "group", "limiter", "id", "reason")
-# Methods that change something and take no reason.
-_WITHOUT_REASON = frozenset({"UpsertLimiter", "DeleteLimiter"})
-_DONE = {"count": "count", "requested": "active_told_to_stop", "operation_id": "operation_id"}
+_ASKED = ("queue", "group", "limiter", "schedule", "webhook", "id", "reason")
+_DONE = {
+    "count": "count",
+    "cancelled": "count",
+    "requested": "active_told_to_stop",
+    "operation_id": "operation_id",
+}
 
 
 def is_operation(method: MethodDescriptor) -> bool:
-    """Returns whether a method takes a reason, as all methods do by which operators change jobs, or
-    changes limiters.
+    """Returns whether a method takes a reason, as all methods do by which operators change
+    something.
     """
-    return "reason" in method.input_type.fields_by_name or method.name in _WITHOUT_REASON
+    return "reason" in method.input_type.fields_by_name
 
 
 def logged(method: MethodDescriptor, function: Unary) -> Unary:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from jobline.v1 import dead_letter_service_pb2 as pb
-from jobline_server.rpc.convert import selection
+from jobline_server.rpc.convert import operations, selection
 from jobline_server.rpc.convert.jobs import fill_dead_count, fill_page
 from jobline_server.rpc.convert.page_tokens import cursor_of, token_of
 from jobline_server.rpc.guard import Context
 from jobline_server.runtime.runtime import Runtime
+from jobline_server.runtime.views import Audit
 
 COUNTS_MAX = 1_000
 
@@ -17,6 +20,9 @@ class DeadLetterService:
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
+
+    def _audit(self, request: Any, context: Context) -> Audit:
+        return operations.audit(request, context, self._runtime.operations.new_id())
 
     async def ListDeadJobs(
         self, request: pb.ListDeadJobsRequest, _context: Context
@@ -29,7 +35,7 @@ class DeadLetterService:
             include_payloads=request.include_payloads,
         )
         response = pb.ListDeadJobsResponse()
-        fill_page(response, views, with_payload=request.include_payloads)
+        await fill_page(response, views, with_payload=request.include_payloads)
         response.next_page_token = token_of(request, token)
         return response
 
@@ -45,12 +51,12 @@ class DeadLetterService:
         return response
 
     async def PurgeDeadJobs(
-        self, request: pb.PurgeDeadJobsRequest, _context: Context
+        self, request: pb.PurgeDeadJobsRequest, context: Context
     ) -> pb.PurgeDeadJobsResponse:
         """Deletes dead jobs."""
         done = await self._runtime.bulk.delete_jobs(
             selection.dead_selection(request),
             dry_run=request.dry_run,
-            audit=selection.audit(request.reason),
+            audit=self._audit(request, context),
         )
         return pb.PurgeDeadJobsResponse(count=done.count, operation_id=done.operation_id)

@@ -29,6 +29,11 @@ def when_untaken(callback: Callable[[], None]) -> None:
     _untaken.set(callback)
 
 
+def expect_reply() -> None:
+    """Forgets the callback of an earlier call, where tasks of calls inherit a context."""
+    _untaken.set(None)
+
+
 def handle_untaken() -> None:
     """Runs the callback of the running call, whose reply was not written."""
     callback = _untaken.get()

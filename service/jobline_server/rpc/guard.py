@@ -49,7 +49,7 @@ UnaryAnswer = Callable[[bytes, Any], Awaitable[bytes]]
 
 # The conversions of these methods check the lengths of lists and the types of fields themselves, in
 # the loop that reads the items anyway.
-HOT_METHODS = frozenset({"Push", "Ack", "Fail", "Release", "Extend", "Stream"})
+HOT_METHODS = frozenset({"Push", "PushFlow", "Ack", "Fail", "Release", "Extend", "Stream"})
 
 
 # The status of a waiting call that the server ends.
@@ -240,7 +240,7 @@ def decoder(method: MethodDescriptor) -> Decode:
 
 def only_reads(method: MethodDescriptor) -> bool:
     """Returns whether a method changes nothing, so that its reply may be dropped."""
-    return method.name.startswith(("Get", "List", "Explain", "Check"))
+    return method.name.startswith(("Get", "List", "Explain", "Check", "Preview"))
 
 
 async def end_call(context: Context, status: Status) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from jobline.v1 import job_admin_service_pb2 as pb
 from jobline.v1 import job_pb2
 from jobline_server.engine import limits
 from jobline_server.engine.values import LogLevel
-from jobline_server.rpc.convert import selection
+from jobline_server.rpc.convert import operations, selection
 from jobline_server.rpc.convert.jobs import fill_job, fill_obstacle, fill_page
 from jobline_server.rpc.convert.logs import log_response
 from jobline_server.rpc.convert.page_tokens import cursor_of, token_of
@@ -14,7 +16,7 @@ from jobline_server.rpc.convert.updates import job_change
 from jobline_server.rpc.guard import Context
 from jobline_server.rpc.validate import fields
 from jobline_server.runtime.runtime import Runtime
-from jobline_server.runtime.views import JobView
+from jobline_server.runtime.views import Audit, JobView
 
 
 class JobAdminService:
@@ -23,6 +25,9 @@ class JobAdminService:
     def __init__(self, runtime: Runtime, *, payload_bytes_max: int) -> None:
         self._runtime = runtime
         self._payload_bytes_max = payload_bytes_max
+
+    def _audit(self, request: Any, context: Context) -> Audit:
+        return operations.audit(request, context, self._runtime.operations.new_id())
 
     async def GetJob(self, request: pb.GetJobRequest, _context: Context) -> pb.GetJobResponse:
         """Returns one job, by id or by key."""
@@ -50,7 +55,7 @@ class JobAdminService:
             include_payloads=request.include_payloads,
         )
         response = pb.ListJobsResponse()
-        fill_page(response, views, with_payload=request.include_payloads)
+        await fill_page(response, views, with_payload=request.include_payloads)
         response.next_page_token = token_of(request, token)
         return response
 
@@ -76,13 +81,13 @@ class JobAdminService:
         return response
 
     async def PromoteJobs(
-        self, request: pb.PromoteJobsRequest, _context: Context
+        self, request: pb.PromoteJobsRequest, context: Context
     ) -> pb.PromoteJobsResponse:
         """Makes SCHEDULED jobs READY."""
         done = await self._runtime.bulk.promote_jobs(
             selection.selection(request.jobs),
             dry_run=request.dry_run,
-            audit=selection.audit(request.reason),
+            audit=self._audit(request, context),
         )
         return pb.PromoteJobsResponse(
             count=done.count,
@@ -92,37 +97,39 @@ class JobAdminService:
         )
 
     async def UpdateJob(
-        self, request: pb.UpdateJobRequest, _context: Context
+        self, request: pb.UpdateJobRequest, context: Context
     ) -> pb.UpdateJobResponse:
         """Changes a job that waits."""
         change = job_change(request, self._payload_bytes_max)
-        response = pb.UpdateJobResponse()
-        view = await self._runtime.updates.update_job(request.id, change)
+        audit = self._audit(request, context)
+        response = pb.UpdateJobResponse(operation_id=audit.operation_id)
+        view = await self._runtime.updates.update_job(request.id, change, audit)
         fill_job(response.job, view, with_payload=True)
         return response
 
     async def ForgetKey(
-        self, request: pb.ForgetKeyRequest, _context: Context
+        self, request: pb.ForgetKeyRequest, context: Context
     ) -> pb.ForgetKeyResponse:
         """Forgets a key."""
-        selection.audit(request.reason)
+        audit = self._audit(request, context)
         kind, updates = request.WhichOneof("key"), self._runtime.updates
         if kind is None:
             raise fields.invalid("key", "a key is required")
         if kind == "unique_key":
-            job_id = await updates.forget_unique_key(*_key_of(request.unique_key, kind))
+            key = _key_of(request.unique_key, kind)
+            job_id = await updates.forget_unique_key(*key, audit)
         else:
-            job_id = await updates.forget_key(*_key_of(request.job_key))
-        return pb.ForgetKeyResponse(job_id=job_id)
+            job_id = await updates.forget_key(*_key_of(request.job_key), audit)
+        return pb.ForgetKeyResponse(job_id=job_id, operation_id=audit.operation_id)
 
     async def CancelJobs(
-        self, request: pb.CancelJobsRequest, _context: Context
+        self, request: pb.CancelJobsRequest, context: Context
     ) -> pb.CancelJobsResponse:
         """Cancels jobs."""
         done = await self._runtime.bulk.cancel_jobs(
             selection.selection(request.jobs),
             dry_run=request.dry_run,
-            audit=selection.audit(request.reason),
+            audit=self._audit(request, context),
         )
         return pb.CancelJobsResponse(
             count=done.count,
@@ -133,13 +140,13 @@ class JobAdminService:
         )
 
     async def RetryJobs(
-        self, request: pb.RetryJobsRequest, _context: Context
+        self, request: pb.RetryJobsRequest, context: Context
     ) -> pb.RetryJobsResponse:
         """Retries ended jobs: they become READY again."""
         done = await self._runtime.bulk.retry_jobs(
             selection.selection(request.jobs),
             dry_run=request.dry_run,
-            audit=selection.audit(request.reason),
+            audit=self._audit(request, context),
         )
         return pb.RetryJobsResponse(
             count=done.count,
@@ -149,13 +156,13 @@ class JobAdminService:
         )
 
     async def DeleteJobs(
-        self, request: pb.DeleteJobsRequest, _context: Context
+        self, request: pb.DeleteJobsRequest, context: Context
     ) -> pb.DeleteJobsResponse:
         """Deletes jobs that are waiting or ended."""
         done = await self._runtime.bulk.delete_jobs(
             selection.selection(request.jobs),
             dry_run=request.dry_run,
-            audit=selection.audit(request.reason),
+            audit=self._audit(request, context),
         )
         return pb.DeleteJobsResponse(
             count=done.count,

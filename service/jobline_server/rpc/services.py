@@ -4,24 +4,30 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from google.protobuf.descriptor import ServiceDescriptor
+from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2
 
 from jobline.v1 import (
     admin_service_pb2,
+    batch_service_pb2,
     dead_letter_service_pb2,
+    flow_service_pb2,
     job_admin_service_pb2,
     job_service_pb2,
     limiter_service_pb2,
     queue_service_pb2,
+    schedule_service_pb2,
+    webhook_service_pb2,
 )
 from jobline_server.engine.values import AckLevel
 from jobline_server.rpc.admin_service import AdminService
+from jobline_server.rpc.batch_service import BatchService
 from jobline_server.rpc.client_rates import ClientRates
 from jobline_server.rpc.convert.options import OptionsTable
 from jobline_server.rpc.convert.push import PushReader
 from jobline_server.rpc.dead_letter_service import DeadLetterService
+from jobline_server.rpc.flow_service import FlowService
 from jobline_server.rpc.guard import Guard, Handler
 from jobline_server.rpc.health import HealthService
 from jobline_server.rpc.job_admin_service import JobAdminService
@@ -29,14 +35,17 @@ from jobline_server.rpc.job_service import JobService
 from jobline_server.rpc.limiter_service import LimiterService
 from jobline_server.rpc.queue_service import QueueService
 from jobline_server.rpc.reflection import V1, V1ALPHA, ReflectionService
+from jobline_server.rpc.schedule_service import ScheduleService
+from jobline_server.rpc.webhook_service import WebhookService
 from jobline_server.runtime.runtime import Runtime
 
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """Handlers by path, `/package.Service/Method`, and the health service."""
+    """Handlers and descriptors by path, `/package.Service/Method`, and the health service."""
 
     handlers: dict[str, Handler]
+    methods: dict[str, MethodDescriptor]
     health: HealthService
 
 
@@ -57,17 +66,19 @@ def make_services(
         payload_bytes_max=payload_bytes_max,
         default_level=default_level,
     )
+    admin = AdminService(runtime, version=version, transport=transport)
     jobs = JobAdminService(runtime, payload_bytes_max=payload_bytes_max)
     served: list[tuple[ServiceDescriptor, object]] = [
         (_service(job_service_pb2), JobService(runtime, reader, guard.admission, client_rates)),
         (_service(job_admin_service_pb2), jobs),
         (_service(queue_service_pb2), QueueService(runtime)),
         (_service(limiter_service_pb2), LimiterService(runtime)),
+        (_service(schedule_service_pb2), ScheduleService(runtime, reader)),
+        (_service(batch_service_pb2), BatchService(runtime, reader)),
+        (_service(webhook_service_pb2), WebhookService(runtime)),
+        (_service(flow_service_pb2), FlowService(runtime, reader, client_rates)),
         (_service(dead_letter_service_pb2), DeadLetterService(runtime)),
-        (
-            _service(admin_service_pb2),
-            AdminService(runtime, version=version, transport=transport),
-        ),
+        (_service(admin_service_pb2), admin),
     ]
     names = [descriptor.full_name for descriptor, _ in served]
     health = HealthService(names, guard.admission)
@@ -78,11 +89,16 @@ def make_services(
         for descriptor, servicer in served
         for method, handler in guard.handlers(descriptor, servicer).items()
     }
+    methods = {
+        f"/{descriptor.full_name}/{method.name}": method
+        for descriptor, _ in served
+        for method in descriptor.methods
+    }
     reflection = ReflectionService([*names, health_descriptor.full_name, V1, V1ALPHA])
     for name in (V1, V1ALPHA):
         table = guard.handlers(_service(reflection_pb2), reflection, name)
         handlers.update({f"/{name}/{method}": handler for method, handler in table.items()})
-    return Services(handlers, health)
+    return Services(handlers, methods, health)
 
 
 def _service(module: object) -> ServiceDescriptor:

@@ -28,6 +28,7 @@ from jobline_server.rpc.limits import (
 )
 from jobline_server.rpc.listening import UNIX, CannotServe, check_address, check_can_listen
 from jobline_server.rpc.one_message import reading
+from jobline_server.rpc.slow_readers import ending_slow
 
 TransportName = Literal["grpcio", "native"]
 
@@ -88,7 +89,7 @@ async def serve_grpcio(
 ) -> Serving:
     """Starts one grpc.aio server for all addresses."""
     server = aio.server(options=[*options, ("grpc.max_concurrent_streams", CONNECTION_CALLS_MAX)])
-    server.add_generic_rpc_handlers([HandlerTable(with_written_replies(handlers))])
+    server.add_generic_rpc_handlers([HandlerTable(with_written_replies(ending_slow(handlers)))])
     addresses = [_bound(address, server.add_insecure_port) for address in listen]
     await server.start()
     return Serving("grpcio", addresses, server)
@@ -113,7 +114,7 @@ async def serve_native(
 
     addresses = [_bound(address, listened) for address in listen]
     streams = aio.server(options=options)
-    table = HandlerTable(others)
+    table = HandlerTable(ending_slow(others))
     streams.add_generic_rpc_handlers([table])
     server = NativeServer(ports, streams, lambda: table.was_used)
     await server.start()

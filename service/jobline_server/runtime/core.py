@@ -16,10 +16,12 @@ from jobline_server.dispatch.rings import Consumer, ConsumerRings
 from jobline_server.engine import limits
 from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.engine.decide.awaiting import note_awaited
+from jobline_server.engine.decide.batches import settle_batches
 from jobline_server.engine.decide.dependencies import release_dependents
 from jobline_server.engine.load import Load
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.values import JobState, Now
+from jobline_server.runtime.batch_homes import join_homes
 from jobline_server.runtime.clock import Clock
 from jobline_server.runtime.commits.batches import CommittedBatch
 from jobline_server.runtime.commits.commits import Commits
@@ -141,6 +143,9 @@ class Core:
             raise self.slots.refusal(slot.number)
         if slot.shard.dependencies.pending:
             self._release_dependents(slot)
+        batches = slot.shard.batches
+        if batches.due or batches.unsent or batches.joining:
+            self._settle_batches(slot)
         if slot.shard.entries:
             self.commits.request_commit()
         else:
@@ -155,6 +160,20 @@ class Core:
             release_dependents(slot.shard, self.now(), limits.DEPENDENTS_AT_ONCE)
         except Exception as error:  # noqa: BLE001  # the timers tell them
             self.loops.record("dependents").failed(error)
+
+    def _settle_batches(self, slot: ShardSlot) -> None:
+        """Counts new members at home, pushes callbacks, and sends what became of members, in the
+        same commit; the timers push more than a few.
+        """
+        batches = slot.shard.batches
+        try:
+            for home in join_homes(self.slots, batches.take_joining(), self.now()):
+                self.after_decision(home)
+            settle_batches(slot.shard, self.now(), limits.BATCHES_AT_ONCE)
+        except Exception as error:  # noqa: BLE001  # the timers try again
+            self.loops.record("batches").failed(error)
+        if batches.due:
+            self.timers.set()
 
     def note_awaited(self, slot: ShardSlot, parents: Iterable[int]) -> None:
         """Notes in other shards of this process that jobs of a shard wait for theirs, before the
@@ -188,10 +207,12 @@ class Core:
         if shard.dependencies.has_any:
             self._hasten_dependents(slot)
         limiter_ms = shard.limiters.first_ms() if shard.limiters else None
+        schedule_ms = shard.schedules.first_ms() if shard.schedules.by_name else None
         if (
             (due_ms is not None and due_ms < self.next_tick.wall_ms)
             or (opens_ms is not None and opens_ms < self.next_tick.mono_ms)
             or (limiter_ms is not None and limiter_ms < self.next_tick.mono_ms)
+            or (schedule_ms is not None and schedule_ms < self.next_tick.wall_ms)
             or (shard.closed_groups.has_any and shard.closed_groups.is_due_before(self.next_tick))
         ):
             self.timers.set()

@@ -148,6 +148,7 @@ def has_wanted_options(queue: str, options: JobOptions, pushed_ms: int, wanted: 
         and (not wanted.queue or queue == wanted.queue)
         and (wanted.name is None or options.name == wanted.name)
         and (not wanted.tags or wanted.tags.issubset(options.rules.tags))
+        and (not wanted.batches or options.rules.batch_id in wanted.batches)
         and _between(pushed_ms, wanted.pushed_after_ms, wanted.pushed_before_ms)
     )
 

@@ -8,26 +8,32 @@ everything on disk.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 
 from jobline_server.dispatch.frames import Goaway
 from jobline_server.engine import limits
 from jobline_server.engine.load import Load
+from jobline_server.runtime.calls.batches import BatchCalls
 from jobline_server.runtime.calls.bulk import Bulk
+from jobline_server.runtime.calls.flows import FlowCalls
 from jobline_server.runtime.calls.groups import Groups
 from jobline_server.runtime.calls.limiters import LimiterCalls
+from jobline_server.runtime.calls.operations import Operations
 from jobline_server.runtime.calls.payload_checks import PayloadChecks
 from jobline_server.runtime.calls.pulls import PullCalls
 from jobline_server.runtime.calls.push_batcher import PushBatcher
 from jobline_server.runtime.calls.queues import Queues
 from jobline_server.runtime.calls.returns import Returns
+from jobline_server.runtime.calls.schedules import ScheduleCalls
 from jobline_server.runtime.calls.settle_calls import SettleCalls
 from jobline_server.runtime.calls.settles import Settles
 from jobline_server.runtime.calls.settling import Settling
 from jobline_server.runtime.calls.statistics import Statistics
 from jobline_server.runtime.calls.streams import Streams
+from jobline_server.runtime.calls.undo import Undo
 from jobline_server.runtime.calls.updates import Updates
+from jobline_server.runtime.calls.webhooks import WebhookCalls
 from jobline_server.runtime.checkpoints import JOURNAL_BYTES_MAX, Checkpoints
 from jobline_server.runtime.clock import Clock
 from jobline_server.runtime.core import Core, Wants
@@ -41,13 +47,18 @@ from jobline_server.runtime.messages.courier import Courier
 from jobline_server.runtime.messages.links import LocalLink
 from jobline_server.runtime.minutes import Minutes
 from jobline_server.runtime.queries.explain import JobExplainer
+from jobline_server.runtime.queries.flows import FlowQueries
 from jobline_server.runtime.queries.job_queries import JobQueries
 from jobline_server.runtime.slots import ShardSlots
 from jobline_server.runtime.timer_loop import TimerLoop
 from jobline_server.runtime.watch.feed import Feed
+from jobline_server.runtime.watch.follower import Follower
 from jobline_server.runtime.watch.kept_batches import KeptBatch
 from jobline_server.runtime.watch.waits import Waits
 from jobline_server.storage.stores import Stores
+from jobline_server.telemetry.log import logger
+
+LOG = logger("runtime")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +78,7 @@ class RuntimeSettings:
     calls_max: int = limits.CALLS_MAX
     groups_max: int = limits.GROUPS_MAX
     dependencies_max: int = limits.DEPENDENCIES_MAX
+    batch_kept_ms: int = limits.BATCH_KEPT_MS_DEFAULT
 
     def load(self) -> Load:
         """Returns the limits of all shards together, with nothing counted yet."""
@@ -78,6 +90,7 @@ class RuntimeSettings:
             self.calls_max,
             self.groups_max,
             self.dependencies_max,
+            self.batch_kept_ms,
         )
 
 
@@ -121,6 +134,11 @@ class Runtime:
         self.outcomes = OutcomeLookup(core, self.ended)
         self.parents = ParentLookup(core, self.outcomes)
         self.courier = Courier(core, LocalLink(core))
+        self.follower = Follower(core, self.feed)
+        self.at_stop: Callable[[], None] = _no_hurry
+        """Ends what would delay a stop. Set by those who tell webhooks."""
+        self.at_end: Callable[[], Awaitable[None]] = _nothing
+        """Runs at a stop after all else that writes facts. Set by those who tell webhooks."""
         self._stores = stores
         self._tasks: list[asyncio.Task[None]] = []
         self._listen()
@@ -134,12 +152,19 @@ class Runtime:
         self.pulls = PullCalls(core, self.dispatcher, self.returns)
         self.settle_calls = SettleCalls(core, self.settling)
         self.jobs = JobQueries(core, self.ended)
-        self.updates = Updates(core, self.jobs, self.pushes.checks)
+        self.operations = Operations(core, self.ended, self._stores.operations, new_name)
+        self.updates = Updates(core, self.jobs, self.pushes.checks, self.operations)
         self.explainer = JobExplainer(core, self.jobs)
-        self.bulk = Bulk(core, self.ended, new_name)
-        self.queues = Queues(core, self.ended, self.bulk, new_name)
-        self.groups = Groups(core)
-        self.limiters = LimiterCalls(core)
+        self.bulk = Bulk(core, self.ended, self.operations)
+        self.batches = BatchCalls(core, self.bulk, self.operations)
+        self.flows = FlowCalls(core, self.pushes.checks)
+        self.flow_queries = FlowQueries(core, self.jobs, self.ended)
+        self.schedules = ScheduleCalls(core, self.operations)
+        self.webhooks = WebhookCalls(core, self.operations)
+        self.queues = Queues(core, self.ended, self.bulk, self.operations, self.webhooks)
+        self.groups = Groups(core, self.operations)
+        self.limiters = LimiterCalls(core, self.operations)
+        self.undo = Undo(core, self.ended, self.operations)
         self.statistics = Statistics(core, self.streams, self.ended)
 
     def _listen(self) -> None:
@@ -213,6 +238,7 @@ class Runtime:
         """
         self.core.commits.waits_for_room = False
         self.checkpoints.hurry()
+        self.at_stop()
 
     async def stop(self) -> None:
         """Commits what is left, folds a long journal, and closes the files. Call it once, after
@@ -228,6 +254,8 @@ class Runtime:
             await self.returns.finish()
             await self.parents.stop()
             await self.courier.stop()
+            if not self.failed.done():
+                await self._end()
             self.core.commits.close()
             await committing
             if not self.failed.done():
@@ -235,3 +263,17 @@ class Runtime:
         finally:
             self.core.heartbeat.stop()
             await self._stores.close()
+
+    async def _end(self) -> None:
+        try:
+            await self.at_end()
+        except Exception:  # the rest of the stop matters more
+            LOG.exception("what runs at the end of a stop failed")
+
+
+def _no_hurry() -> None:
+    """Stands in where no webhooks are told of events."""
+
+
+async def _nothing() -> None:
+    """Stands in where no webhooks are told of events."""

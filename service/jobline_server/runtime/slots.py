@@ -128,15 +128,19 @@ class ShardSlots:
         """Returns the slot that owns a queue, whether the queue exists or not. Raises `Refused` if
         it is not here.
         """
-        number = crc32(queue.encode()) % self.total
+        number = self.number_of(queue)
         slot = self._by_number.get(number)
         if slot is None:
             raise self.refusal(number)
         return slot
 
+    def number_of(self, queue: str) -> int:
+        """Returns the number of the shard that owns a queue."""
+        return crc32(queue.encode()) % self.total
+
     def find_by_queue(self, queue: str) -> ShardSlot | None:
         """Returns the slot that owns a queue; None if it is not here."""
-        return self._by_number.get(crc32(queue.encode()) % self.total)
+        return self._by_number.get(self.number_of(queue))
 
     def find_queue(self, name: str) -> Queue | None:
         """Returns a queue; None if it does not exist, or is not here."""

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from itertools import chain
 
 from jobline_server.engine import limits
 from jobline_server.engine.decide.timers import next_deadline, open_gates, tick
 from jobline_server.engine.values import Now
 from jobline_server.runtime.core import Core
+from jobline_server.runtime.schedule_timer import ScheduleTimer
 from jobline_server.runtime.slots import ShardSlot
 from jobline_server.runtime.waiting import is_set_within
 
@@ -31,6 +33,7 @@ class TimerLoop:
 
     def __init__(self, core: Core) -> None:
         self._core = core
+        self._schedules = ScheduleTimer(core)
         self._more = False
         self._behind = False
 
@@ -69,7 +72,8 @@ class TimerLoop:
             if slot.is_closed:
                 # Since the iteration of the loop before.
                 continue
-            if next_deadline(shard, now) is None and not shard.holds_keys():
+            has_schedules = bool(shard.schedules.by_name)
+            if next_deadline(shard, now) is None and not (shard.holds_keys() or has_schedules):
                 continue
             try:
                 for queue in open_gates(shard, now):
@@ -78,6 +82,8 @@ class TimerLoop:
                     self._behind = True
                 else:
                     self._more |= tick(shard, now)
+                    if has_schedules:
+                        self._more |= self._schedules.run_due(slot, now)
             except Exception as error:  # noqa: BLE001  # raised when all shards had their turn
                 failures.append(error)
             core.after_decision(slot)
@@ -103,6 +109,12 @@ class TimerLoop:
         """Returns the milliseconds until the next look."""
         now = self._core.clock.now()
         waits = (next_deadline(slot.shard, now) for slot in self._core.slots)
+        runs = (
+            self._schedules.wait_ms(slot, now)
+            for slot in self._core.slots
+            if slot.shard.schedules.by_name
+        )
         opens_ms = self._core.load.limiters.first_ms()
         opens_in = TIMER_CHECK_MS if opens_ms is None else max(opens_ms - now.mono_ms, 0)
-        return min([TIMER_CHECK_MS, opens_in, *(wait for wait in waits if wait is not None)])
+        known = [wait for wait in chain(waits, runs) if wait is not None]
+        return min([TIMER_CHECK_MS, opens_in, *known])

@@ -13,6 +13,7 @@ from jobline_server.engine.commands import Refused
 from jobline_server.engine.group_settings import GroupSettings
 from jobline_server.engine.job_log import JobLog
 from jobline_server.engine.limiters import LimiterSettings
+from jobline_server.engine.operations import CancelledRuns
 from jobline_server.engine.phases import FinishedPhase
 from jobline_server.engine.ties import NO_TIES, Ties
 from jobline_server.engine.values import (
@@ -86,6 +87,8 @@ class JobFilter:
     group: str = ""
     tags: frozenset[str] = frozenset()
     """All of them must be tags of the job."""
+    batches: frozenset[int] = frozenset()
+    """It must be a member of one of them."""
 
     def is_empty(self) -> bool:
         """Returns whether it selects every job."""
@@ -102,17 +105,27 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """Who asks for an operation, and why; kept with it."""
+    """Who asks for an operation, and why; kept with it. `verb` is the method that was called,
+    `request` what it was asked, as JSON, and `operation_id` the name that the operation gets.
+    Without a verb nothing is recorded: the server itself asks.
+    """
 
     principal: str = ""
     reason: str = ""
+    verb: str = ""
+    request: str = ""
+    operation_id: str = ""
+
+
+NO_AUDIT = Audit()
 
 
 @dataclass(slots=True)
 class BulkResult:
     """What a call on many jobs did. `requested` are active jobs whose workers are told;
     `not_found_ids` are those of the skipped ids that do not exist. `full` is why ended jobs were
-    left that would have to wait, if any were, and `full_ids` the first of them.
+    left that would have to wait, if any were, and `full_ids` the first of them. `cancelled`
+    collects the jobs of a cancel.
     """
 
     count: int = 0
@@ -122,6 +135,7 @@ class BulkResult:
     full_ids: list[int] = field(default_factory=list)
     full: Refused | None = None
     operation_id: str = ""
+    cancelled: CancelledRuns | None = None
 
 
 @dataclass(slots=True)

@@ -25,11 +25,18 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from jobline_server.engine import limits
-from jobline_server.engine.endings import EndedChange, Ending, JobsEnded, QueueGone, RunsEnded
+from jobline_server.engine.endings import (
+    EndedChange,
+    Ending,
+    JobsEnded,
+    OperationNoted,
+    QueueGone,
+    RunsEnded,
+)
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.values import JobState
 from jobline_server.storage.ended_rows import operations
-from jobline_server.storage.ended_store import EndedOp, PutEnded
+from jobline_server.storage.ended_store import EndedOp, PutEnded, PutOperation
 
 # A slice takes about 10 ms. A row costs one item of its budget, and one more per this many bytes.
 BUDGET_ITEMS = 1_000
@@ -41,6 +48,9 @@ SWEPT_MIN = 1_000
 LINE_MAX = 100_000
 
 _COMPLETED = JobState.COMPLETED
+# What is no end of a job.
+_PASSED_ON = (EndedChange, QueueGone, OperationNoted)
+_WITH_BLOB = (PutEnded, PutOperation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +94,7 @@ class EndedBuffer:
         return len(self._line) > LINE_MAX
 
     def _take(self, ending: Ending) -> None:
-        if isinstance(ending, EndedChange | QueueGone):
+        if isinstance(ending, _PASSED_ON):
             self._pending.append(ending)
         elif ending.kept:
             if ending.state is _COMPLETED:
@@ -204,7 +214,7 @@ def _piece_of(ops: Iterator[EndedOp], budget_items: int) -> list[EndedOp]:
     spent = 0
     for op in ops:
         piece.append(op)
-        spent += 1 + (len(op.row.blob) // BYTES_AN_ITEM if isinstance(op, PutEnded) else 0)
+        spent += 1 + (len(op.row.blob) // BYTES_AN_ITEM if isinstance(op, _WITH_BLOB) else 0)
         if spent >= budget_items:
             break
     return piece

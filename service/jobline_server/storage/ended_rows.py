@@ -13,18 +13,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from jobline_server.engine.endings import EndedChange, Ending, JobsEnded, QueueGone, RunsEnded
+from jobline_server.engine.endings import (
+    EndedChange,
+    Ending,
+    JobsEnded,
+    OperationNoted,
+    QueueGone,
+    RunsEnded,
+)
 from jobline_server.engine.job import Job
+from jobline_server.engine.operations import Operation, OperationState
 from jobline_server.engine.values import JobOptions, JobState
 from jobline_server.storage.codec.ended import encode_ended_job, encode_ended_run
+from jobline_server.storage.codec.operations import encode_operation
 from jobline_server.storage.ended_store import (
     EndedOp,
     EndedRow,
     MarkStale,
     PutEnded,
+    PutOperation,
     RemoveEnded,
     RemoveQueue,
 )
+from jobline_server.storage.operations import OperationRow
 
 # A look-up of one job reads its whole row, so rows are small.
 ROW_JOBS_MAX = 1_000
@@ -48,6 +59,8 @@ def operations(pending: Iterable[Ending]) -> Iterator[EndedOp]:
         elif isinstance(ending, JobsEnded):
             for job in ending.jobs:
                 yield PutEnded(_job_row(ending, job))
+        elif isinstance(ending, OperationNoted):
+            yield PutOperation(_operation_row(ending.operation))
         else:
             yield from _rows_of_runs(alike)
             yield from _change_operations(ending)
@@ -72,6 +85,20 @@ def _change_operations(change: EndedChange | QueueGone) -> Iterator[EndedOp]:
             yield RemoveEnded(first_id, count)
         else:
             yield MarkStale(first_id, count, change.at_ms)
+
+
+def _operation_row(operation: Operation) -> OperationRow:
+    has_undone = operation.state is OperationState.DONE
+    return OperationRow(
+        id=operation.id,
+        began_ms=operation.began_ms,
+        ended_ms=operation.ended_ms,
+        principal=operation.principal,
+        verb=operation.verb,
+        queue=operation.queue,
+        undoes=operation.undoes if has_undone else "",
+        blob=encode_operation(operation),
+    )
 
 
 def _job_row(ending: JobsEnded, job: Job) -> EndedRow:

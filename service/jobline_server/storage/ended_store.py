@@ -8,7 +8,8 @@ blobs: job `id` of a part is number `id - part.row.first_id` in the blob of its 
 Its verbs are put, mark, remove (`EndedOp`) and scan: by id with contents (`list`), or by time
 without (`scan`). It has no rules: states and reasons are numbers, and which jobs are due to be aged
 or evicted is decided above it, in `runtime/ended/due.py`. It reads no clock; times are wall time in
-milliseconds.
+milliseconds. What operators did is written through it too (`PutOperation`), and read by the
+interface in `operations`.
 
 Writes are durable after `sync`. After a crash the caller writes everything since the last `sync`
 again, in the same order, whether or not it had arrived. An operation says what an id is from then
@@ -24,6 +25,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple, Protocol
+
+from jobline_server.storage.operations import OperationRow
 
 # The blobs of a page, or of a look-up of many jobs, are this large at most; one row always fits.
 READ_BATCH_BYTES = 16 << 20
@@ -88,7 +91,16 @@ class RemoveQueue:
     queue: str
 
 
-EndedOp = PutEnded | MarkStale | RemoveEnded | RemoveQueue
+@dataclass(frozen=True, slots=True)
+class PutOperation:
+    """Writes an operation of an operator; what was written of it before is replaced, unless it was
+    over and this is its begin.
+    """
+
+    row: OperationRow
+
+
+EndedOp = PutEnded | MarkStale | RemoveEnded | RemoveQueue | PutOperation
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,6 +76,11 @@ class Loader(Loading):
         for item in live:
             if item.options.rules is not NO_RULES:
                 expect_expiry(shard, item)
+                if item.options.rules.batch_id:
+                    members = item.remaining if isinstance(item, Lot) else 1
+                    shard.batches.count_live(item.options.rules.batch_id, members)
+                if item.options.rules.webhook:
+                    shard.load.tells_webhooks = True
         if shard.jobs:
             shard.use_ids(shard.jobs.highest(), 1)
         free_orphans(shard)

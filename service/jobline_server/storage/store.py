@@ -44,6 +44,10 @@ class ItemKind(IntEnum):
     AWAITED = 25
     GROUP = 30
     LIMITER = 35
+    SCHEDULE = 50
+    BATCH = 55
+    WEBHOOK = 60
+    WEBHOOK_DELIVERY = 61
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,20 +6,22 @@ from dataclasses import dataclass
 
 from jobline_server.storage.ended_store import EndedJobStore
 from jobline_server.storage.minutes import NO_MINUTES, MinuteStore
+from jobline_server.storage.operations import NO_OPERATIONS, OperationStore
 from jobline_server.storage.space import NO_SPACE, Space
 from jobline_server.storage.store import Store
 
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """The store of shards, the store of their ended jobs, the room that both share, and minutes of
-    queues.
+    """The store of shards, the store of their ended jobs, the room that both share, minutes of
+    queues, and operations of operators.
     """
 
     store: Store
     ended_store: EndedJobStore
     space: Space = NO_SPACE
     minutes: MinuteStore = NO_MINUTES
+    operations: OperationStore = NO_OPERATIONS
 
     async def close(self) -> None:
         """Closes both stores; may be called twice, or before they are open."""

@@ -13,13 +13,13 @@ from starlette.routing import Route
 
 LANDING = """Jobline {version}
 
-This port is for monitoring:
+  /metrics       counters, for Prometheus
+  /healthz       200 while the process is well
+  /readyz        200 while it takes work
+  /openapi.json  the calls of this port, if it serves them: POST /jobline.v1.JobService/Push …
+  /events        what happens, as it happens (server-sent events)
 
-  /metrics   counters, for Prometheus
-  /healthz   200 while the process is well
-  /readyz    200 while it takes work
-
-Jobs go over gRPC, on the other port: grpcurl -plaintext HOST:PORT list
+All calls, and streams, go over gRPC on the other port: grpcurl -plaintext HOST:PORT list
 """
 
 FULL = "ready, but refuses pushes: the disk is full"

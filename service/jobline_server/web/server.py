@@ -6,28 +6,36 @@ uvicorn's `serve` would handle SIGTERM itself and wake ten times a second to che
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import socket
+from functools import partial
 
 import uvicorn
-from starlette.applications import Starlette
 
 from jobline_server.addresses import split_address
-from jobline_server.web.connections import BoundedProtocol
+from jobline_server.web.calls import App
+from jobline_server.web.connections import BoundedProtocol, Connections
+from jobline_server.web.errors import CannotListen
 
-
-class CannotListen(Exception):
-    """The HTTP port is not free."""
+# At a stop: how long callers have to send the rest of a request and to read their replies.
+REPLIES_SECONDS = 1.0
 
 
 class WebServer:
     """Serves the HTTP port from `start` to `stop`."""
 
-    def __init__(self, app: Starlette) -> None:
+    def __init__(self, app: App, *, connections_max: int) -> None:
         self._config = uvicorn.Config(
             app,
-            http=BoundedProtocol,
+            http=partial(BoundedProtocol, among=Connections(connections_max)),  # type: ignore[arg-type]  # makes one
+            # A WebSocket would leave the bounds on connections. X-Forwarded-For is what a caller
+            # says, and would be a way around client rates.
+            ws="none",
+            proxy_headers=False,
             log_config=None,
+            # No line for each request that is none.
+            log_level="error",
             access_log=False,
             lifespan="off",
             date_header=False,
@@ -47,10 +55,25 @@ class WebServer:
         return f"{host}:{listener.getsockname()[1]}"
 
     async def stop(self) -> None:
-        """Closes the port and its connections; stopping twice does nothing."""
+        """Closes the port and its connections; stopping twice does nothing. Open calls have
+        a moment to end."""
         listener, self._socket = self._socket, None
-        if listener is not None:
-            await self._server.shutdown(sockets=[listener])
+        if listener is None:
+            return
+        for server in self._server.servers:
+            server.close()
+        state = self._server.server_state
+        for connection in list(state.connections):
+            connection.shutdown()
+        if state.tasks:
+            await asyncio.wait(set(state.tasks), timeout=REPLIES_SECONDS)
+        for connection in list(state.connections):
+            if (
+                not connection.transport.is_closing()
+                or connection.transport.get_write_buffer_size()
+            ):
+                connection.transport.abort()
+        await self._server.shutdown(sockets=[listener])
 
 
 def bind(listen: str) -> socket.socket:
@@ -60,7 +83,9 @@ def bind(listen: str) -> socket.socket:
     except ValueError as error:
         raise CannotListen(f"{listen}: {error}") from None
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    # With the protocol named, asyncio turns off Nagle's algorithm for the connections. A reply's
+    # head and body are two writes: the second would wait 40 ms for an acknowledgement.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host.strip("[]"), port))

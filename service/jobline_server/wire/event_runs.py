@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
 
+from jobline_server.engine.rules import NO_RULES, JobRules
 from jobline_server.engine.values import EndReason, JobError, JobState
 
 
@@ -37,6 +38,9 @@ class EventView:
     run_at_ms: int = 0
     progress: float = 0.0
     message: str = ""
+    batch_id: int = 0
+    rules: JobRules = NO_RULES
+    """Those of the jobs, for the events of their ends: not part of the event."""
 
 
 class Columns(NamedTuple):
@@ -49,12 +53,18 @@ class Columns(NamedTuple):
     attempts: Sequence[int] = ()
     workers: Sequence[str] = ()
     run_at_ms: Sequence[int] = ()
+    rules: Sequence[JobRules] = ()
 
     def part(self, runs: slice) -> Columns:
         """Returns the columns of these runs."""
-        names, deliveries, attempts, workers, run_at_ms = self
+        names, deliveries, attempts, workers, run_at_ms, rules = self
         return Columns(
-            names[runs], deliveries[runs], attempts[runs], workers[runs], run_at_ms[runs]
+            names[runs],
+            deliveries[runs],
+            attempts[runs],
+            workers[runs],
+            run_at_ms[runs],
+            rules[runs],
         )
 
 

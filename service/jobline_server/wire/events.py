@@ -46,3 +46,4 @@ def fill_event(message: event_pb2.Event, event: EventView) -> None:
         fill_time(message.run_at, event.run_at_ms)
     message.progress = event.progress
     message.message = event.message
+    message.batch_id = event.batch_id

@@ -15,7 +15,8 @@ RULE_FIELDS = frozenset(
     {
         "tags", "phases", "min_worker_version", "limiters", "cost", "delivery", "slots", "lifo",
         "retry_until", "timeout", "ttl", "on_dead_head", "unique_mode", "unique_ttl",
-        "unique_max_wait", "sticky", "on_dependency_failure", "block_timeout",
+        "unique_max_wait", "sticky", "on_dependency_failure", "block_timeout", "batch_id",
+        "webhook",
     }
 )  # fmt: skip
 
@@ -39,6 +40,8 @@ def rules_from_message(message: job_pb2.JobOptions) -> JobRules:
         sticky=message.sticky,
         on_dependency_failure=policy_of(message),
         block_timeout_ms=block_timeout_ms_of(message),
+        batch_id=message.batch_id,
+        webhook=message.webhook,
     )
     return NO_RULES if rules == NO_RULES else rules
 
@@ -68,6 +71,8 @@ def fill_rules(message: job_pb2.JobOptions, rules: JobRules) -> None:
         message.retry_until.SetInParent()
         fill_time(message.retry_until, rules.retry_until_ms)
     _fill_group_rules(message, rules)
+    message.batch_id = rules.batch_id
+    message.webhook = rules.webhook
     if rules.unique is not NO_UNIQUE_RULE:
         fill_unique_rule(message, rules.unique)
 

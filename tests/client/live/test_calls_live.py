@@ -24,7 +24,6 @@ from jobline import (
     JobOptions,
     JobState,
     LeaseReason,
-    NotServed,
     OffsetGone,
     QueueNotFound,
     QueueSettings,
@@ -232,5 +231,5 @@ async def test_the_channel_serves_bare_stubs(client, queue):
     with pytest.raises(grpc.RpcError) as caught:
         await call(request)
     error = error_from_rpc(caught.value)
-    assert isinstance(error, NotServed)
+    assert isinstance(error, InvalidArgument)
     assert error.field == "options.webhook"

@@ -8,27 +8,35 @@ import typing
 import pytest
 
 from jobline_server.engine import (
+    batch_entries,
     blocked_entries,
     entries,
     group_entries,
     limiter_entries,
     message_entries,
+    operation_entries,
     queue_entries,
     report_entries,
+    schedule_entries,
     unique_entries,
     update_entries,
+    webhook_entries,
 )
 
 MODULES = (
+    batch_entries,
     blocked_entries,
     entries,
     group_entries,
     limiter_entries,
     message_entries,
+    operation_entries,
     queue_entries,
     report_entries,
+    schedule_entries,
     unique_entries,
     update_entries,
+    webhook_entries,
 )
 FACTS = typing.get_args(entries.Fact)
 

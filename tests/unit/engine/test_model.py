@@ -23,8 +23,11 @@ from jobline_server.engine.commands import Push
 from jobline_server.engine.load import Load
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.producers import Call
+from jobline_server.engine.schedule import Missed, Overlap
+from jobline_server.engine.values import QueueSettings
 from tests.examples import EXAMPLES
 from tests.pushed_rows import NewJob, rows_of
+from tests.unit.engine.batch_rules import BatchRules
 from tests.unit.engine.consumer_rules import ConsumerRules
 from tests.unit.engine.dependency_rules import DependencyRules
 from tests.unit.engine.group_rate_rules import GroupRateRules
@@ -41,18 +44,42 @@ from tests.unit.engine.histories import (
 )
 from tests.unit.engine.limiter_rules import LimiterRules
 from tests.unit.engine.operator_rules import OperatorRules
+from tests.unit.engine.reference_schedules import EVERY_MS
+from tests.unit.engine.schedule_rules import NAME, ScheduleRules
 from tests.unit.engine.side_by_side import reached
 from tests.unit.engine.sticky_rules import StickyRules
 
+ROOM_FOR_ONE = QueueSettings(max_waiting=1)
+
 
 class EngineBesideModel(
-    ConsumerRules, OperatorRules, GroupRateRules, LimiterRules, StickyRules, DependencyRules
+    ConsumerRules,
+    OperatorRules,
+    GroupRateRules,
+    LimiterRules,
+    StickyRules,
+    DependencyRules,
+    ScheduleRules,
+    BatchRules,
 ):
     """Each rule does the same to both and compares the answers."""
 
     def __init__(self) -> None:
         super().__init__()
         self.pushes: list[Push] = []
+
+    @rule(name=NAME, queue=QUEUE, is_full=st.booleans())
+    def schedule_meets_its_own_job(self, name, queue, is_full):
+        """What takes several steps in a row: it replaces a job that runs, or finds no room."""
+        queue = self.schedules[name].queue if name in self.schedules else queue
+        overlap = Overlap.ALLOW if is_full else Overlap.REPLACE
+        self.put_schedule(name, queue, 0, overlap, Missed.SKIP, 0)
+        self.run_schedules(EVERY_MS)
+        if is_full:
+            self._change_settings(queue, ROOM_FOR_ONE)
+        else:
+            self._lease(queue, "w1", 20, 1_000, None, 0, 0)
+        self.run_schedules(EVERY_MS)
 
     # Producers.
 
@@ -172,7 +199,7 @@ class EngineBesideModel(
         assert not [limiter for limiter in limiters if limiter.active or limiter.line]
 
 
-ROUNDS_MAX = 16
+ROUNDS_MAX = 22
 PROFILE = settings(
     max_examples=EXAMPLES or 100,
     stateful_step_count=70,
@@ -241,11 +268,17 @@ RARE = {
     "restart with leases",
     "run partly settled",
     "several tenants",
+    "schedule that has run",
+    "schedule that replaced a job that ran",
+    "run that waits",
+    "run that was missed",
+    "run skipped: OVERLAP",
+    "run skipped: REFUSED",
     "run with ends of its own",
 }
 
 
-@pytest.mark.timeout(0 if EXAMPLES else 600)
+@pytest.mark.timeout(0 if EXAMPLES else 900)
 def test_engine_does_what_the_reference_model_does(monkeypatch: pytest.MonkeyPatch):
     """Histories agree, and between them they come to everything that is rare; what the first rounds
     missed, others find. They are the same in each run of this file alone: Hypothesis also draws the

@@ -19,9 +19,10 @@ from jobline_server.engine.unique_rule import UniqueMode, UniqueRule
 from jobline_server.engine.values import DEFAULT_OPTIONS, Now
 from tests.pushed_rows import NewJob, rows_of
 
-# All but limits, and the limiters that shards share.
+# All but limits, and what is of each shard or shared by all.
+NO_TOTALS = {"limiters", "batches", "batch_kept_ms"}
 TOTALS = [
-    each for each in fields(Load) if each.name != "limiters" and not each.name.endswith("_max")
+    each for each in fields(Load) if each.name not in NO_TOTALS and not each.name.endswith("_max")
 ]
 THROTTLES = JobRules(unique=UniqueRule(UniqueMode.THROTTLE, 60_000))
 

@@ -16,6 +16,7 @@ from jobline_server.engine.apply import apply
 from jobline_server.engine.job import Job
 from jobline_server.engine.lot import Lot
 from jobline_server.engine.queue import Queue
+from jobline_server.engine.schedule import Schedule
 from jobline_server.engine.shard_messages import SentMessage
 from jobline_server.engine.unique import Throttle
 from tests.unit.engine.test_model import EngineBesideModel
@@ -28,6 +29,7 @@ KEPT = {
     Queue: {*Queue.__slots__[: Queue.__slots__.index("blocks")]},
     Throttle: {"job_id", "expires_ms"},
     SentMessage: {"key", "to_shard", "number", "message"},
+    Schedule: {*Schedule.__slots__} - {"armed_ms"},
 }
 # What a verb makes for itself, and changes until it is done.
 OWN = {

@@ -29,6 +29,7 @@ DEFINITE = {
     grpc.StatusCode.FAILED_PRECONDITION,
     grpc.StatusCode.OUT_OF_RANGE,
     grpc.StatusCode.UNIMPLEMENTED,
+    grpc.StatusCode.UNAUTHENTICATED,
 }
 UNKNOWN_OUTCOME = {
     RefusalKind.DRAINING,

@@ -51,6 +51,7 @@ def test_settings_bound_what_all_shards_hold_together() -> None:
         calls_max=5,
         groups_max=6,
         dependencies_max=7,
+        batch_kept_ms=8,
     )
     load = settings.load()
     limits = {field.name: getattr(load, field.name) for field in fields(load)}
@@ -62,6 +63,7 @@ def test_settings_bound_what_all_shards_hold_together() -> None:
         "calls_max": 5,
         "groups_max": 6,
         "dependencies_max": 7,
+        "batch_kept_ms": 8,
     }
 
 

@@ -23,6 +23,7 @@ CONDITIONS: dict[str, Any] = {
     "error_contains": "x",
     "group": "g",
     "tags": frozenset({"t"}),
+    "batches": frozenset({7}),
 }
 
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from jobline_server.runtime.waiting import is_set_by, is_set_within
+from jobline_server.runtime.waiting import WOKEN_AT_ONCE, PacedEvent, is_set_by, is_set_within
 
 Wait = Callable[[asyncio.Event, float], Awaitable[bool]]
 
@@ -53,3 +53,69 @@ async def test_a_caller_that_leaves_is_not_held_up_until_the_time_is_over(wait: 
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
+
+
+async def one_iteration() -> None:
+    """Lets the loop run what is ready, and what became ready with it."""
+    await asyncio.sleep(0)
+
+
+async def test_many_who_wait_are_woken_a_few_at_a_time() -> None:
+    """All of them in the end, in their order, with the loop between."""
+    event = PacedEvent()
+    woken: list[int] = []
+
+    async def wait_for_it(number: int) -> None:
+        assert await event.is_set_by(asyncio.get_running_loop().time() + 3_600)
+        woken.append(number)
+
+    tasks = [asyncio.ensure_future(wait_for_it(number)) for number in range(5 * WOKEN_AT_ONCE)]
+    await one_iteration()
+    assert len(event) == len(tasks)
+    event.set()
+    assert not len(event)
+    steps = []
+    while len(woken) < len(tasks):
+        before = len(woken)
+        await one_iteration()
+        steps.append(len(woken) - before)
+    assert max(steps) <= WOKEN_AT_ONCE
+    assert woken == list(range(len(tasks)))
+    await asyncio.gather(*tasks)
+
+
+async def test_a_paced_event_has_no_state() -> None:
+    """Set without anybody, it wakes nobody who comes later."""
+    event = PacedEvent()
+    event.set()
+    async with asyncio.timeout(5):
+        assert not await event.is_set_by(asyncio.get_running_loop().time() + 0.001)
+    assert not len(event)
+
+
+async def test_who_leaves_a_paced_event_leaves_nothing() -> None:
+    """Also between the set and the wake; the others are woken."""
+    event = PacedEvent()
+    deadline = asyncio.get_running_loop().time() + 3_600
+    tasks = [asyncio.ensure_future(event.is_set_by(deadline)) for _ in range(2 * WOKEN_AT_ONCE)]
+    await one_iteration()
+    tasks[0].cancel()
+    await one_iteration()
+    assert len(event) == len(tasks) - 1
+    event.set()
+    tasks[-1].cancel()
+    found = await asyncio.gather(*tasks, return_exceptions=True)
+    assert found[1:-1] == [True] * (len(tasks) - 2)
+    assert not event._woken
+
+
+async def test_a_paced_event_is_set_again_while_it_wakes() -> None:
+    event = PacedEvent()
+    deadline = asyncio.get_running_loop().time() + 3_600
+    first = [asyncio.ensure_future(event.is_set_by(deadline)) for _ in range(2 * WOKEN_AT_ONCE)]
+    await one_iteration()
+    event.set()
+    later = asyncio.ensure_future(event.is_set_by(deadline))
+    await one_iteration()
+    event.set()
+    assert all(await asyncio.gather(*first, later))

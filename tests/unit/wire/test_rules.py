@@ -41,8 +41,9 @@ ONE_OF_EACH = {
     "sticky": True,
     "on_dependency_failure": 2,
     "block_timeout": "5s",
+    "webhook": "http://example.com/",
 }
-NOT_SERVED = {"batch_id", "webhook"}
+NOT_SERVED = {"batch_id"}
 
 
 @pytest.mark.parametrize("field", sorted(job_pb2.JobOptions.DESCRIPTOR.fields_by_name))

@@ -11,12 +11,16 @@ from grpc import aio
 
 from jobline._arguments import middleware_given, timeout_given
 from jobline._asynchronous.admin import AdminApi, DeadLetterApi
+from jobline._asynchronous.batches import BatchApi
 from jobline._asynchronous.connection import Connection
+from jobline._asynchronous.flows import FlowApi
 from jobline._asynchronous.job_admin import JobApi
 from jobline._asynchronous.leases import Leases
 from jobline._asynchronous.limiters import LimiterApi
 from jobline._asynchronous.producer import Producer
 from jobline._asynchronous.queues import QueueApi
+from jobline._asynchronous.schedules import ScheduleApi
+from jobline._asynchronous.webhooks import WebhookApi
 from jobline._channel import credentials_of, target_of
 from jobline._forks import NeverPickled
 from jobline._push.batching import limits_given
@@ -63,6 +67,10 @@ class AsyncClient(Producer, Leases, NeverPickled):
         self.jobs = JobApi(connection)
         self.queues = QueueApi(connection)
         self.limiters = LimiterApi(connection)
+        self.webhooks = WebhookApi(connection)
+        self.schedules = ScheduleApi(connection)
+        self.flows = FlowApi(connection)
+        self.batches = BatchApi(connection, self)
         self.dead = DeadLetterApi(connection)
         self.admin = AdminApi(connection)
 

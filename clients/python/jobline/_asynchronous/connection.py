@@ -10,6 +10,7 @@ import asyncio
 import random
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import aclosing, contextmanager, suppress
+from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import grpc
@@ -38,9 +39,20 @@ closing = aclosing
 sleep = asyncio.sleep
 
 
+# For work that would hold up the loop.
+off_loop = asyncio.to_thread
+
+
 def now() -> float:
     """Returns the time of the loop, in seconds."""
     return asyncio.get_running_loop().time()
+
+
+async def called(handler: Callable[..., object], *arguments: object) -> None:
+    """Calls a handler, plain or async."""
+    found = handler(*arguments)
+    if isawaitable(found):
+        await found
 
 
 def was_hung_up() -> bool:

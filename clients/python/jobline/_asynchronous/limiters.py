@@ -25,7 +25,12 @@ class LimiterApi:
         return self._connection.stub(limiter_service_pb2_grpc.LimiterServiceStub)
 
     async def upsert(
-        self, limiter: str, *, rate: RateLimit | None = None, concurrency: int | None = None
+        self,
+        limiter: str,
+        *,
+        rate: RateLimit | None = None,
+        concurrency: int | None = None,
+        reason: str = "",
     ) -> Limiter:
         """Creates a limiter, or changes its limits; its tokens and its active jobs stay. One of
         `rate` and `concurrency` is needed. Raises LimitersFull.
@@ -35,6 +40,7 @@ class LimiterApi:
             limiter=limiter,
             rate=message_given("rate", rate, RateLimit),
             concurrency=concurrency,
+            reason=reason,
         )
         response = await self._connection.write(self._stub.UpsertLimiter, request)
         return Limiter.from_message(response.limiter)
@@ -61,9 +67,11 @@ class LimiterApi:
             for limiter in page.limiters:
                 yield Limiter.from_message(limiter)
 
-    async def delete(self, limiter: str) -> None:
+    async def delete(self, limiter: str, *, reason: str = "") -> None:
         """Deletes a limiter: jobs that name it go free. Raises LimiterNotFound."""
-        request = message_of(limiter_service_pb2.DeleteLimiterRequest, limiter=limiter)
+        request = message_of(
+            limiter_service_pb2.DeleteLimiterRequest, limiter=limiter, reason=reason
+        )
         await self._connection.write(self._stub.DeleteLimiter, request)
 
     async def empty(self, limiter: str, until: Moment | None, *, reason: str = "") -> Limiter:

@@ -6,16 +6,19 @@ import random
 from collections.abc import AsyncGenerator, Iterable
 from functools import partial
 
+from jobline._arguments import list_given
+from jobline._asynchronous.cleanup import AsyncCleanup
 from jobline._asynchronous.connection import Connection, closing, messages_of, now, sleep
 from jobline._backoff import RETRY
 from jobline._event_kinds import EventKindName
 from jobline._job_end import JobEnd
 from jobline._partial import Partial
+from jobline._position_file import PathGiven
 from jobline._requests import Waiting, Watching
 from jobline._server_values import WatchedEvent
 from jobline._times import Seconds
 from jobline.errors import JoblineError
-from jobline.v1.job_service_pb2 import WaitResponse
+from jobline.v1.job_service_pb2 import WaitResponse, WatchResponse
 
 
 class Observer:
@@ -102,16 +105,33 @@ class Observer:
         again where it broke. Each event carries the token to resume after it, also over a restart
         of the server. Raises OffsetGone if the events after the token are gone, and other refusals.
         """
-        link = self._connection
         watching = Watching(queues=queues, job_id=job_id, kinds=kinds, resume_token=resume_token)
+        async with closing(self._answers(watching)) as answers:
+            async for answer in answers:
+                for watched in watching.take(answer):
+                    yield watched
+
+    def cleanup(self, position: PathGiven, *, queues: Iterable[str] = ()) -> AsyncCleanup:
+        """Returns a loop that calls handlers for jobs that became stale or were deleted, so that
+        what they left elsewhere is removed with them.
+
+        `position`: a file of its own, in which it keeps how far it is; its directory must exist.
+        `queues`: only jobs of these; none means all. Raises InvalidArgument.
+        """
+        return AsyncCleanup(self._answers, position, list_given("queues", queues))
+
+    async def _answers(self, watching: Watching) -> AsyncGenerator[WatchResponse, None]:
+        """Yields the answers to a watch, heartbeats too, over broken connections. Each must be
+        taken by `watching` before the next.
+        """
+        link = self._connection
         await link.reach()
         while True:
             start = partial(link.jobs.Watch, watching.request(), metadata=link.metadata)
             try:
                 async with closing(messages_of(start)) as responses:
                     async for response in responses:
-                        for watched in watching.take(response):
-                            yield watched
+                        yield response
             except JoblineError as error:
                 if not error.retryable or error.definite:
                     raise

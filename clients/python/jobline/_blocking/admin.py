@@ -1,10 +1,10 @@
 # Generated from jobline/_asynchronous/admin.py by `make gen`: change that file instead.
 """The operators' services, blocking: typed arguments in, dataclasses out.
 
-Lists are read a page at a time as they are consumed; `page_size` is 1 … 1,000. `reason` is for
-operators: a paused queue shows it, for other calls servers do not keep it yet. `dry_run` returns
-the counts and changes nothing. All raise InvalidArgument and other refusals; reads raise
-Unavailable, writes OutcomeUnknown without a definite reply.
+Lists are read a page at a time as they are consumed; `page_size` is 1 … 1,000. `reason` is kept
+with the operation (`client.admin.operations`), and a paused queue shows it. `dry_run` returns the
+counts and changes nothing. All raise InvalidArgument and other refusals; reads raise Unavailable,
+writes OutcomeUnknown without a definite reply.
 """
 
 from __future__ import annotations
@@ -14,14 +14,16 @@ from typing import Unpack
 
 from jobline import _admin_requests as admin_requests
 from jobline._admin_requests import PAGE_SIZE
-from jobline._arguments import message_of
+from jobline._arguments import message_of, moment_given
 from jobline._blocking.connection import Connection
 from jobline._blocking.pages import pages_of
 from jobline._filters import DeadConditions, DeadFilter, chosen
 from jobline._job_values import BulkResult, DeadStats, Job, JobPage
 from jobline._keywords import spelled_out
+from jobline._operation_values import Operation, Undone
 from jobline._reading import read
 from jobline._server_values import ConnectedWorker, HandlerSummary, ServerStats
+from jobline._times import Moment
 from jobline.v1 import (
     admin_service_pb2,
     admin_service_pb2_grpc,
@@ -162,3 +164,50 @@ class AdminApi:
         ):
             for handler in page.handlers:
                 yield read(HandlerSummary, handler)
+
+    def operations(
+        self,
+        *,
+        operation_id: str = "",
+        principal: str = "",
+        verb: str = "",
+        queue: str = "",
+        start: Moment | None = None,
+        end: Moment | None = None,
+        page_size: int = PAGE_SIZE,
+    ) -> Iterator[Operation]:
+        """Yields what operators did, the newest first: all of it, or what meets every condition
+        that is given. `start` is included, `end` is not; both are of the begin. Servers keep the
+        last 90 days, 100,000 operations at most.
+        """
+        for page in pages_of(
+            lambda token: self._connection.read(
+                self._stub.ListOperations,
+                message_of(
+                    admin_service_pb2.ListOperationsRequest,
+                    page_size=page_size,
+                    page_token=token,
+                    operation_id=operation_id,
+                    principal=principal,
+                    verb=verb,
+                    queue=queue,
+                    start_time=moment_given("start", start),
+                    end_time=moment_given("end", end),
+                ),
+            )
+        ):
+            for operation in page.operations:
+                yield read(Operation, operation)
+
+    def undo(self, operation_id: str, *, dry_run: bool = False, reason: str = "") -> Undone:
+        """Undoes an operation: a pause or its end, a change of settings or limits, or a cancel of
+        jobs that waited. Raises OperationNotFound, NotUndoable, AlreadyUndone, or ChangedSince if
+        what it changed was changed again since.
+        """
+        request = message_of(
+            admin_service_pb2.UndoOperationRequest,
+            operation_id=operation_id,
+            reason=reason,
+            dry_run=dry_run,
+        )
+        return read(Undone, self._connection.write(self._stub.UndoOperation, request))

@@ -11,12 +11,16 @@ import grpc
 
 from jobline._arguments import middleware_given, timeout_given
 from jobline._blocking.admin import AdminApi, DeadLetterApi
+from jobline._blocking.batches import BatchApi
 from jobline._blocking.connection import Connection
+from jobline._blocking.flows import FlowApi
 from jobline._blocking.job_admin import JobApi
 from jobline._blocking.leases import Leases
 from jobline._blocking.limiters import LimiterApi
 from jobline._blocking.producer import Producer
 from jobline._blocking.queues import QueueApi
+from jobline._blocking.schedules import ScheduleApi
+from jobline._blocking.webhooks import WebhookApi
 from jobline._channel import credentials_of, target_of
 from jobline._forks import NeverPickled
 from jobline._push.batching import limits_given
@@ -62,6 +66,10 @@ class Client(Producer, Leases, NeverPickled):
         self.jobs = JobApi(connection)
         self.queues = QueueApi(connection)
         self.limiters = LimiterApi(connection)
+        self.webhooks = WebhookApi(connection)
+        self.schedules = ScheduleApi(connection)
+        self.flows = FlowApi(connection)
+        self.batches = BatchApi(connection, self)
         self.dead = DeadLetterApi(connection)
         self.admin = AdminApi(connection)
 

@@ -34,6 +34,16 @@ now = time.monotonic
 sleep = time.sleep
 
 
+def called(handler: Callable[..., object], *arguments: object) -> None:
+    """Calls a handler."""
+    handler(*arguments)
+
+
+def off_loop(work: Callable[..., object], *arguments: object) -> None:
+    """Calls what the async client calls in a thread."""
+    work(*arguments)
+
+
 @contextmanager
 def closing(values: Iterator[Response]) -> Iterator[Iterator[Response]]:
     """Closes a generator at the end of a `with`, as `contextlib.aclosing` does."""

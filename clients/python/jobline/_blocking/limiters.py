@@ -26,7 +26,12 @@ class LimiterApi:
         return self._connection.stub(limiter_service_pb2_grpc.LimiterServiceStub)
 
     def upsert(
-        self, limiter: str, *, rate: RateLimit | None = None, concurrency: int | None = None
+        self,
+        limiter: str,
+        *,
+        rate: RateLimit | None = None,
+        concurrency: int | None = None,
+        reason: str = "",
     ) -> Limiter:
         """Creates a limiter, or changes its limits; its tokens and its active jobs stay. One of
         `rate` and `concurrency` is needed. Raises LimitersFull.
@@ -36,6 +41,7 @@ class LimiterApi:
             limiter=limiter,
             rate=message_given("rate", rate, RateLimit),
             concurrency=concurrency,
+            reason=reason,
         )
         response = self._connection.write(self._stub.UpsertLimiter, request)
         return Limiter.from_message(response.limiter)
@@ -62,9 +68,11 @@ class LimiterApi:
             for limiter in page.limiters:
                 yield Limiter.from_message(limiter)
 
-    def delete(self, limiter: str) -> None:
+    def delete(self, limiter: str, *, reason: str = "") -> None:
         """Deletes a limiter: jobs that name it go free. Raises LimiterNotFound."""
-        request = message_of(limiter_service_pb2.DeleteLimiterRequest, limiter=limiter)
+        request = message_of(
+            limiter_service_pb2.DeleteLimiterRequest, limiter=limiter, reason=reason
+        )
         self._connection.write(self._stub.DeleteLimiter, request)
 
     def empty(self, limiter: str, until: Moment | None, *, reason: str = "") -> Limiter:

@@ -7,16 +7,19 @@ import random
 from collections.abc import Iterable, Iterator
 from functools import partial
 
+from jobline._arguments import list_given
 from jobline._backoff import RETRY
+from jobline._blocking.cleanup import Cleanup
 from jobline._blocking.connection import Connection, closing, messages_of, now, sleep
 from jobline._event_kinds import EventKindName
 from jobline._job_end import JobEnd
 from jobline._partial import Partial
+from jobline._position_file import PathGiven
 from jobline._requests import Waiting, Watching
 from jobline._server_values import WatchedEvent
 from jobline._times import Seconds
 from jobline.errors import JoblineError
-from jobline.v1.job_service_pb2 import WaitResponse
+from jobline.v1.job_service_pb2 import WaitResponse, WatchResponse
 
 
 class Observer:
@@ -103,15 +106,31 @@ class Observer:
         again where it broke. Each event carries the token to resume after it, also over a restart
         of the server. Raises OffsetGone if the events after the token are gone, and other refusals.
         """
-        link = self._connection
         watching = Watching(queues=queues, job_id=job_id, kinds=kinds, resume_token=resume_token)
+        with closing(self._answers(watching)) as answers:
+            for answer in answers:
+                yield from watching.take(answer)
+
+    def cleanup(self, position: PathGiven, *, queues: Iterable[str] = ()) -> Cleanup:
+        """Returns a loop that calls handlers for jobs that became stale or were deleted, so that
+        what they left elsewhere is removed with them.
+
+        `position`: a file of its own, in which it keeps how far it is; its directory must exist.
+        `queues`: only jobs of these; none means all. Raises InvalidArgument.
+        """
+        return Cleanup(self._answers, position, list_given("queues", queues))
+
+    def _answers(self, watching: Watching) -> Iterator[WatchResponse]:
+        """Yields the answers to a watch, heartbeats too, over broken connections. Each must be
+        taken by `watching` before the next.
+        """
+        link = self._connection
         link.reach()
         while True:
             start = partial(link.jobs.Watch, watching.request(), metadata=link.metadata)
             try:
                 with closing(messages_of(start)) as responses:
-                    for response in responses:
-                        yield from watching.take(response)
+                    yield from responses
             except JoblineError as error:
                 if not error.retryable or error.definite:
                     raise

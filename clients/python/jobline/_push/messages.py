@@ -222,14 +222,21 @@ def _put_rows(
 ) -> None:
     are_mixed = len({content_type for _, content_type in encoded}) > 1
     for job, (payload, content_type) in zip(news, encoded, strict=True):
-        row = request.jobs.add(data=payload)
-        options = shared_options(job.options, None, is_json=bool(content_type) and are_mixed)
-        if options != NO_OPTIONS:
-            row.options.CopyFrom(options_message(options))
-        row.job_key = key_of(job.job_key)
-        _put_unique_key(row, unique_key_of(job.unique_key))
-        _put_start(row, job.delay, job.run_at)
-        row.depends_on_indexes.extend(job.depends_on_indexes)
+        is_json = bool(content_type) and are_mixed
+        request.jobs.append(row_of(job, payload, is_json=is_json))
+
+
+def row_of(job: NewJob, payload: bytes, *, is_json: bool) -> job_pb2.NewJob:
+    """Returns the message of one job."""
+    row = job_pb2.NewJob(data=payload)
+    options = shared_options(job.options, None, is_json=is_json)
+    if options != NO_OPTIONS:
+        row.options.CopyFrom(options_message(options))
+    row.job_key = key_of(job.job_key)
+    _put_unique_key(row, unique_key_of(job.unique_key))
+    _put_start(row, job.delay, job.run_at)
+    row.depends_on_indexes.extend(job.depends_on_indexes)
+    return row
 
 
 def _put_unique_key(row: job_pb2.NewJob, unique_key: str) -> None:

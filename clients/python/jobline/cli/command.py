@@ -28,8 +28,11 @@ from jobline.errors import (
     NotFound,
     OutcomeUnknown,
     QueueNotFound,
+    ScheduleExists,
+    ScheduleNotFound,
     Unavailable,
     WaitTimeout,
+    WebhookNotFound,
 )
 
 if TYPE_CHECKING:
@@ -182,6 +185,9 @@ _ADVICE: dict[type[JoblineError], str] = {
     QueueNotFound: "A queue comes into being at its first push; `jobline queue ls` lists them.",
     JobNotFound: "It never was, or its retention has passed; `jobline job ls` lists those kept.",
     LimiterNotFound: "`jobline limiter set` creates one; `jobline limiter ls` lists them.",
+    ScheduleNotFound: "`jobline schedule create` makes one; `jobline schedule ls` lists them.",
+    WebhookNotFound: "`jobline webhook create` makes one; `jobline webhook ls` lists them.",
+    ScheduleExists: "Add --upsert to change it.",
     OutcomeUnknown: "It may have happened. Look before you repeat it, or repeat it with its --key.",
 }
 

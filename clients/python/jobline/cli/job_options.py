@@ -28,6 +28,8 @@ _AS_TYPED = (
     "content_type",
     "min_worker_version",
     "slots",
+    "batch_id",
+    "webhook",
     "cost",
     "on_dead_head",
     "unique_mode",

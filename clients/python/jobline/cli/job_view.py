@@ -68,6 +68,8 @@ def full(job: Job, now: datetime) -> RenderableType:
         ("content", f"{job.payload_bytes:,} bytes {job.content_type}".rstrip()),
         ("headers", headers),
         ("group", f"{options.group or ''}{', sticky' if options.sticky else ''}"),
+        ("batch", str(options.batch_id or "")),
+        ("webhook", options.webhook or ""),
         ("tags", "  ".join(options.tags or ())),
         ("payload", bytes_text(job.payload)),
         ("checkpoint", bytes_text(job.checkpoint)),

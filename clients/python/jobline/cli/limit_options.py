@@ -1,4 +1,4 @@
-"""Options of `jobline push` about limiters, about when many jobs start, and about jobs that die."""
+"""Options of `jobline push` about limiters, batches, when many jobs start, and jobs that die."""
 
 from __future__ import annotations
 
@@ -17,6 +17,13 @@ Cost = Annotated[
     typer.Option(
         "--cost", metavar="N", help="Tokens that it takes of the rate of its queue and limiters."
     ),
+]
+Batch = Annotated[
+    int | None,
+    typer.Option("--batch", metavar="ID", help="The batch that it is a member of."),
+]
+Webhook = Annotated[
+    str | None, typer.Option("--webhook", metavar="URL", help="A URL that is told when it ends.")
 ]
 OnDeadHead = Annotated[
     str | None,

@@ -56,13 +56,15 @@ def set_(
     *,
     rate: Rate = "",
     most: AtOnce = None,
+    reason: option.Why = "",
 ) -> None:
     """Create a limiter, or change its limits: all of them, so name those that stay."""
     try:
         parsed = parse_rate(rate) if rate else None
     except ValueError as error:
         raise UsageError(f"--rate: {error}") from None
-    _show(cli, cli.client.limiters.upsert(limiter, rate=parsed, concurrency=most))
+    found = cli.client.limiters.upsert(limiter, rate=parsed, concurrency=most, reason=reason)
+    _show(cli, found)
 
 
 def empty(cli: Cli, limiter: Name, *, span: option.For = None, reason: option.Why = "") -> None:
@@ -71,10 +73,10 @@ def empty(cli: Cli, limiter: Name, *, span: option.For = None, reason: option.Wh
     _show(cli, cli.client.limiters.empty(limiter, until, reason=reason))
 
 
-def rm(cli: Cli, limiter: Name, *, yes: option.Yes = False) -> None:
+def rm(cli: Cli, limiter: Name, *, yes: option.Yes = False, reason: option.Why = "") -> None:
     """Delete a limiter: jobs that name it go free."""
     cli.confirm(f"Delete the limiter {limiter}?", yes=yes, or_else="")
-    cli.client.limiters.delete(limiter)
+    cli.client.limiters.delete(limiter, reason=reason)
     cli.out.document({"limiter": limiter}, f"the limiter {limiter} deleted")
 
 

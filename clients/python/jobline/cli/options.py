@@ -66,7 +66,7 @@ Why = Annotated[
     typer.Option(
         "--reason",
         metavar="TEXT",
-        help="Why: a word in the server's log, and with a paused queue.",
+        help="Why: kept with the operation, and shown with a paused queue.",
     ),
 ]
 

@@ -84,6 +84,8 @@ def push(  # noqa: PLR0913  # one argument an option of the command
     on_dead_head: limit_option.OnDeadHead = None,
     limiter: limit_option.Limiters = None,
     cost: limit_option.Cost = None,
+    batch_id: limit_option.Batch = None,
+    webhook: limit_option.Webhook = None,
     phase: option.Phases = None,
     depends_on: dependency_option.After = None,
     on_failure: dependency_option.OnFailure = "",
@@ -96,8 +98,7 @@ def push(  # noqa: PLR0913  # one argument an option of the command
 ) -> None:
     """Push jobs to a queue.
 
-    The payload comes from the argument, --file or stdin; --lines makes one job of each line.
-    """
+    The payload comes from the argument, --file or stdin; --lines makes one job of each line."""
     _carry_out(cli, queue, locals())
 
 

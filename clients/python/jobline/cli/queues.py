@@ -12,6 +12,7 @@ from jobline._enums import JobState
 from jobline._filter_words import Conditions, parse
 from jobline._queue_history import QueueMinute
 from jobline._queue_values import Queue, QueueSettings
+from jobline.cli import last_hour
 from jobline.cli import options as option
 from jobline.cli import settings as words_of
 from jobline.cli.as_json import plain
@@ -59,8 +60,14 @@ def ls(cli: Cli, prefix: option.Prefix = "") -> None:
 
 
 def get(cli: Cli, queue: option.QueueName) -> None:
-    """Show one queue with its settings and counts."""
-    _show(cli, cli.client.queues.get(queue))
+    """Show one queue with its settings and counts, and its last hour."""
+    found, now = cli.client.queues.get(queue), cli.now()
+    shown = _full(found, now)
+    if not cli.out.as_json:
+        hour = last_hour.rows(cli.client.queues.history(queue, now - last_hour.HOUR), now)
+        if hour:
+            shown = Group(shown, "", last_hour.view(hour, cli.out.console.width))
+    cli.out.document(plain(found), shown)
 
 
 def history(cli: Cli, queue: QueueOrAll = "", *, since: Since = None) -> None:

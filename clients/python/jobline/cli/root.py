@@ -10,18 +10,23 @@ from typing import Annotated
 import typer
 
 from jobline.cli import (
+    audit,
+    batches,
     dead,
     doctor,
     exit_codes,
+    flows,
     groups,
     handlers,
     jobs,
     limiters,
     push,
     queues,
+    schedules,
     server,
     tail,
     top,
+    webhooks,
     work,
 )
 from jobline.cli.command import SERVER, error_line
@@ -51,8 +56,13 @@ def build() -> typer.Typer:
         queues,
         groups,
         limiters,
+        schedules,
+        webhooks,
+        batches,
+        flows,
         handlers,
         server,
+        audit,
         top,
         tail,
         doctor,

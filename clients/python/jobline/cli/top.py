@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -12,8 +12,10 @@ from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
+from jobline._queue_history import QueueMinute
 from jobline._queue_values import Queue
 from jobline._server_values import ConnectedWorker, ServerStats
+from jobline.cli import last_hour
 from jobline.cli import options as option
 from jobline.cli.as_json import plain
 from jobline.cli.command import SERVER, Cli, command
@@ -25,6 +27,8 @@ from jobline.cli.server import worker_columns
 from jobline.errors import DeadlineExceeded, Unavailable
 
 _HEADER_LINES = 6
+# Queues that are shown before the last hour has room, too.
+_ROWS_BEFORE_HOUR = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,7 @@ class Sample:
     stats: ServerStats
     queues: dict[str, Queue]
     workers: list[ConnectedWorker]
+    minutes: list[QueueMinute]
     is_silent: bool = False
 
 
@@ -64,6 +69,8 @@ def top(
     limit: option.Samples = 0,
 ) -> None:
     """Show queues and workers live, busiest first, until you stop it.
+
+    With the last hour, minute by minute: of all queues, or of the one that the prefix leaves.
 
     Without a terminal, or with --json, one look is printed after the other, each an interval after
     the one before it, so that it has rates. A server that falls silent is asked again; with --json
@@ -109,7 +116,16 @@ def take_sample(cli: Cli, prefix: str) -> Sample:
     """Reads the state of the server."""
     queues = {queue.name: queue for queue in cli.client.queues.list(prefix, page_size=1_000)}
     workers = list(cli.client.admin.workers(page_size=1_000))
-    return Sample(time.monotonic(), cli.client.admin.stats(), queues, workers)
+    minutes = _minutes(cli, prefix, queues)
+    return Sample(time.monotonic(), cli.client.admin.stats(), queues, workers, minutes)
+
+
+def _minutes(cli: Cli, prefix: str, queues: Collection[str]) -> list[QueueMinute]:
+    """Reads the last hour of all queues, or of the only one; those of several are not added up."""
+    if prefix and len(queues) != 1:
+        return []
+    (queue,) = queues if prefix else ("",)
+    return list(cli.client.queues.history(queue, cli.now() - last_hour.HOUR))
 
 
 def rows(before: Sample, sample: Sample) -> list[Row]:
@@ -140,7 +156,12 @@ def view(
     head = _head(before, sample, now, width)
     rows_max = max(rows_max - len(head) + 2, 3)
     shown = rows(before, sample)
-    parts: list[RenderableType] = [*head, "", table(shown[:rows_max], _columns(now), width)]
+    hour = last_hour.rows(sample.minutes, now)
+    parts: list[RenderableType] = [*head, ""]
+    if hour and rows_max >= _ROWS_BEFORE_HOUR + len(hour):
+        rows_max -= len(hour) + 2
+        parts += [last_hour.view(hour, width), ""]
+    parts.append(table(shown[:rows_max], _columns(now), width))
     if len(shown) > rows_max:
         parts.append(Text(f"… and {len(shown) - rows_max:,} queues", style="dim"))
     room = rows_max - len(shown) - 2

@@ -9,6 +9,7 @@ from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from jobline.v1 import job_service_pb2 as _job_service_pb2
 import builtins as _builtins
 import sys
@@ -20,6 +21,38 @@ else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class _OperationState:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _OperationStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_OperationState.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    OPERATION_STATE_UNSPECIFIED: _OperationState.ValueType  # 0
+    """Not set."""
+    OPERATION_STATE_RUNNING: _OperationState.ValueType  # 1
+    """It goes on."""
+    OPERATION_STATE_DONE: _OperationState.ValueType  # 2
+    """It is over."""
+    OPERATION_STATE_INTERRUPTED: _OperationState.ValueType  # 3
+    """Its caller went away, a failure ended it, or the server stopped before it was over: what was done until
+    then stays done.
+    """
+
+class OperationState(_OperationState, metaclass=_OperationStateEnumTypeWrapper):
+    """How far an operation is."""
+
+OPERATION_STATE_UNSPECIFIED: OperationState.ValueType  # 0
+"""Not set."""
+OPERATION_STATE_RUNNING: OperationState.ValueType  # 1
+"""It goes on."""
+OPERATION_STATE_DONE: OperationState.ValueType  # 2
+"""It is over."""
+OPERATION_STATE_INTERRUPTED: OperationState.ValueType  # 3
+"""Its caller went away, a failure ended it, or the server stopped before it was over: what was done until
+then stays done.
+"""
+Global___OperationState: _TypeAlias = OperationState  # noqa: Y015
 
 @_typing.final
 class GetStatsRequest(_message.Message):
@@ -457,3 +490,260 @@ class ListHandlersResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ListHandlersResponse: _TypeAlias = ListHandlersResponse  # noqa: Y015
+
+@_typing.final
+class ListOperationsRequest(_message.Message):
+    """Asks for a page of operations. All conditions that are set must hold."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    OPERATION_ID_FIELD_NUMBER: _builtins.int
+    PRINCIPAL_FIELD_NUMBER: _builtins.int
+    VERB_FIELD_NUMBER: _builtins.int
+    QUEUE_FIELD_NUMBER: _builtins.int
+    START_TIME_FIELD_NUMBER: _builtins.int
+    END_TIME_FIELD_NUMBER: _builtins.int
+    page_size: _builtins.int
+    """Optional. 1 … 1,000. Unset: 100."""
+    page_token: _builtins.str
+    """Optional. `next_page_token` of the page before, with the same filter."""
+    operation_id: _builtins.str
+    """Optional. Only the one of this id, ≤ 64 characters."""
+    principal: _builtins.str
+    """Optional. Only those of this principal, ≤ 256 characters."""
+    verb: _builtins.str
+    """Optional. Only calls of this method, such as `PauseQueue`, ≤ 64 characters."""
+    queue: _builtins.str
+    """Optional. Only those of this queue."""
+    @_builtins.property
+    def start_time(self) -> _timestamp_pb2.Timestamp:
+        """Optional. Only those that began at or after."""
+
+    @_builtins.property
+    def end_time(self) -> _timestamp_pb2.Timestamp:
+        """Optional. Only those that began before."""
+
+    def __init__(
+        self,
+        *,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+        operation_id: _builtins.str = ...,
+        principal: _builtins.str = ...,
+        verb: _builtins.str = ...,
+        queue: _builtins.str = ...,
+        start_time: _timestamp_pb2.Timestamp | None = ...,
+        end_time: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["end_time", b"end_time", "start_time", b"start_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["end_time", b"end_time", "operation_id", b"operation_id", "page_size", b"page_size", "page_token", b"page_token", "principal", b"principal", "queue", b"queue", "start_time", b"start_time", "verb", b"verb"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListOperationsRequest: _TypeAlias = ListOperationsRequest  # noqa: Y015
+
+@_typing.final
+class Operation(_message.Message):
+    """What an operator did."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    VERB_FIELD_NUMBER: _builtins.int
+    PRINCIPAL_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    QUEUE_FIELD_NUMBER: _builtins.int
+    GROUP_FIELD_NUMBER: _builtins.int
+    LIMITER_FIELD_NUMBER: _builtins.int
+    REQUEST_FIELD_NUMBER: _builtins.int
+    STARTED_AT_FIELD_NUMBER: _builtins.int
+    ENDED_AT_FIELD_NUMBER: _builtins.int
+    COUNT_FIELD_NUMBER: _builtins.int
+    REQUESTED_FIELD_NUMBER: _builtins.int
+    UNDOABLE_FIELD_NUMBER: _builtins.int
+    NOT_UNDOABLE_BECAUSE_FIELD_NUMBER: _builtins.int
+    UNDONE_BY_FIELD_NUMBER: _builtins.int
+    UNDOES_FIELD_NUMBER: _builtins.int
+    CHANGE_FIELD_NUMBER: _builtins.int
+    SCHEDULE_FIELD_NUMBER: _builtins.int
+    BATCH_ID_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """Output only. Its id."""
+    state: Global___OperationState.ValueType
+    """Output only. How far it is."""
+    verb: _builtins.str
+    """Output only. The method that was called, such as `PauseQueue`."""
+    principal: _builtins.str
+    """Output only. Who called it. Until callers have identities: `anonymous@` and their host, as the server
+    sees it.
+    """
+    reason: _builtins.str
+    """Output only. Why, in their words."""
+    queue: _builtins.str
+    """Output only. The queue that was meant, if one was."""
+    group: _builtins.str
+    """Output only. The group that was meant, if one was."""
+    limiter: _builtins.str
+    """Output only. The limiter that was meant, if one was."""
+    request: _builtins.str
+    """Output only. What was asked, as JSON: the filter or the ids (the first 20), settings, times. ≤ 2,048
+    characters, cut after that. A payload is left out.
+    """
+    count: _builtins.int
+    """Output only. How many jobs it changed."""
+    requested: _builtins.int
+    """Output only. How many active jobs it asked to stop."""
+    undoable: _builtins.bool
+    """Output only. `UndoOperation` may undo it."""
+    not_undoable_because: _builtins.str
+    """Output only. Why it may not; empty if it may."""
+    undone_by: _builtins.str
+    """Output only. The operation that undid it."""
+    undoes: _builtins.str
+    """Output only. The operation that it undid."""
+    change: _builtins.str
+    """Output only. What it changed, as JSON: `before` and `after`. Empty where nothing is to be restored but
+    jobs.
+    """
+    schedule: _builtins.str
+    """Output only. The schedule that was meant, if one was."""
+    batch_id: _builtins.int
+    """Output only. The batch that was meant; 0: none."""
+    @_builtins.property
+    def started_at(self) -> _timestamp_pb2.Timestamp:
+        """Output only. When it began."""
+
+    @_builtins.property
+    def ended_at(self) -> _timestamp_pb2.Timestamp:
+        """Output only. When it was over. Unset: it is not, or the server stopped before."""
+
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        state: Global___OperationState.ValueType = ...,
+        verb: _builtins.str = ...,
+        principal: _builtins.str = ...,
+        reason: _builtins.str = ...,
+        queue: _builtins.str = ...,
+        group: _builtins.str = ...,
+        limiter: _builtins.str = ...,
+        request: _builtins.str = ...,
+        started_at: _timestamp_pb2.Timestamp | None = ...,
+        ended_at: _timestamp_pb2.Timestamp | None = ...,
+        count: _builtins.int = ...,
+        requested: _builtins.int = ...,
+        undoable: _builtins.bool = ...,
+        not_undoable_because: _builtins.str = ...,
+        undone_by: _builtins.str = ...,
+        undoes: _builtins.str = ...,
+        change: _builtins.str = ...,
+        schedule: _builtins.str = ...,
+        batch_id: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["ended_at", b"ended_at", "started_at", b"started_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch_id", b"batch_id", "change", b"change", "count", b"count", "ended_at", b"ended_at", "group", b"group", "id", b"id", "limiter", b"limiter", "not_undoable_because", b"not_undoable_because", "principal", b"principal", "queue", b"queue", "reason", b"reason", "request", b"request", "requested", b"requested", "schedule", b"schedule", "started_at", b"started_at", "state", b"state", "undoable", b"undoable", "undoes", b"undoes", "undone_by", b"undone_by", "verb", b"verb"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Operation: _TypeAlias = Operation  # noqa: Y015
+
+@_typing.final
+class ListOperationsResponse(_message.Message):
+    """A page of operations, the newest first. It ends before `page_size`, with one operation at least, where they
+    take more than 3 MiB.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OPERATIONS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """Output only. Empty on the last page."""
+    @_builtins.property
+    def operations(self) -> _containers.RepeatedCompositeFieldContainer[Global___Operation]:
+        """Output only. The operations."""
+
+    def __init__(
+        self,
+        *,
+        operations: _abc.Iterable[Global___Operation] | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_page_token", b"next_page_token", "operations", b"operations"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListOperationsResponse: _TypeAlias = ListOperationsResponse  # noqa: Y015
+
+@_typing.final
+class UndoOperationRequest(_message.Message):
+    """Asks to undo an operation. NOT_FOUND (OPERATION_NOT_FOUND) if it is not known; FAILED_PRECONDITION if it
+    cannot be undone (NOT_UNDOABLE), was undone before (ALREADY_UNDONE), or something changed since what it had
+    changed (CHANGED_SINCE).
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OPERATION_ID_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    DRY_RUN_FIELD_NUMBER: _builtins.int
+    operation_id: _builtins.str
+    """Required. Which one."""
+    reason: _builtins.str
+    """Optional. Why, ≤ 1,024 characters; kept with the operation."""
+    dry_run: _builtins.bool
+    """Optional. Say whether it can be undone, and count, only."""
+    def __init__(
+        self,
+        *,
+        operation_id: _builtins.str = ...,
+        reason: _builtins.str = ...,
+        dry_run: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dry_run", b"dry_run", "operation_id", b"operation_id", "reason", b"reason"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UndoOperationRequest: _TypeAlias = UndoOperationRequest  # noqa: Y015
+
+@_typing.final
+class UndoOperationResponse(_message.Message):
+    """What was undone."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COUNT_FIELD_NUMBER: _builtins.int
+    OPERATION_ID_FIELD_NUMBER: _builtins.int
+    SKIPPED_FIELD_NUMBER: _builtins.int
+    count: _builtins.int
+    """Output only. How many jobs are as they were before."""
+    operation_id: _builtins.str
+    """Output only. Names the operation that undid the other; empty for a dry run."""
+    skipped: _builtins.int
+    """Output only. How many jobs of the operation were not put back: they are kept no longer, changed since, or
+    have no room to wait.
+    """
+    def __init__(
+        self,
+        *,
+        count: _builtins.int = ...,
+        operation_id: _builtins.str = ...,
+        skipped: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "operation_id", b"operation_id", "skipped", b"skipped"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UndoOperationResponse: _TypeAlias = UndoOperationResponse  # noqa: Y015

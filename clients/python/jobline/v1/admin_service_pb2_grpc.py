@@ -50,6 +50,16 @@ class AdminServiceStub(object):
                 request_serializer=jobline_dot_v1_dot_admin__service__pb2.ListHandlersRequest.SerializeToString,
                 response_deserializer=jobline_dot_v1_dot_admin__service__pb2.ListHandlersResponse.FromString,
                 _registered_method=True)
+        self.ListOperations = channel.unary_unary(
+                '/jobline.v1.AdminService/ListOperations',
+                request_serializer=jobline_dot_v1_dot_admin__service__pb2.ListOperationsRequest.SerializeToString,
+                response_deserializer=jobline_dot_v1_dot_admin__service__pb2.ListOperationsResponse.FromString,
+                _registered_method=True)
+        self.UndoOperation = channel.unary_unary(
+                '/jobline.v1.AdminService/UndoOperation',
+                request_serializer=jobline_dot_v1_dot_admin__service__pb2.UndoOperationRequest.SerializeToString,
+                response_deserializer=jobline_dot_v1_dot_admin__service__pb2.UndoOperationResponse.FromString,
+                _registered_method=True)
 
 
 class AdminServiceServicer(object):
@@ -77,6 +87,22 @@ class AdminServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListOperations(self, request, context):
+        """Lists what operators did, the newest first, a page at a time: who, when, why, with which filter, and how
+        many jobs. Operations are kept for 90 days, the newest 100,000 of them.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def UndoOperation(self, request, context):
+        """Undoes an operation: a pause or its end, a change of settings or limits, or a cancel of jobs that waited.
+        That is an operation, too.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AdminServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -94,6 +120,16 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.ListHandlers,
                     request_deserializer=jobline_dot_v1_dot_admin__service__pb2.ListHandlersRequest.FromString,
                     response_serializer=jobline_dot_v1_dot_admin__service__pb2.ListHandlersResponse.SerializeToString,
+            ),
+            'ListOperations': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListOperations,
+                    request_deserializer=jobline_dot_v1_dot_admin__service__pb2.ListOperationsRequest.FromString,
+                    response_serializer=jobline_dot_v1_dot_admin__service__pb2.ListOperationsResponse.SerializeToString,
+            ),
+            'UndoOperation': grpc.unary_unary_rpc_method_handler(
+                    servicer.UndoOperation,
+                    request_deserializer=jobline_dot_v1_dot_admin__service__pb2.UndoOperationRequest.FromString,
+                    response_serializer=jobline_dot_v1_dot_admin__service__pb2.UndoOperationResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -178,6 +214,60 @@ class AdminService(object):
             '/jobline.v1.AdminService/ListHandlers',
             jobline_dot_v1_dot_admin__service__pb2.ListHandlersRequest.SerializeToString,
             jobline_dot_v1_dot_admin__service__pb2.ListHandlersResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListOperations(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/jobline.v1.AdminService/ListOperations',
+            jobline_dot_v1_dot_admin__service__pb2.ListOperationsRequest.SerializeToString,
+            jobline_dot_v1_dot_admin__service__pb2.ListOperationsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def UndoOperation(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/jobline.v1.AdminService/UndoOperation',
+            jobline_dot_v1_dot_admin__service__pb2.UndoOperationRequest.SerializeToString,
+            jobline_dot_v1_dot_admin__service__pb2.UndoOperationResponse.FromString,
             options,
             channel_credentials,
             insecure,

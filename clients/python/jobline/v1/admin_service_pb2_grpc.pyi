@@ -39,6 +39,14 @@ class AdminServiceStub:
     """Lists connected workers, a page at a time."""
     ListHandlers: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.ListHandlersRequest, _admin_service_pb2.ListHandlersResponse]
     """Lists the handlers that connected workers have announced, a page at a time."""
+    ListOperations: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.ListOperationsRequest, _admin_service_pb2.ListOperationsResponse]
+    """Lists what operators did, the newest first, a page at a time: who, when, why, with which filter, and how
+    many jobs. Operations are kept for 90 days, the newest 100,000 of them.
+    """
+    UndoOperation: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.UndoOperationRequest, _admin_service_pb2.UndoOperationResponse]
+    """Undoes an operation: a pause or its end, a change of settings or limits, or a cancel of jobs that waited.
+    That is an operation, too.
+    """
 
 @_typing.type_check_only
 class AdminServiceAsyncStub(AdminServiceStub):
@@ -51,6 +59,14 @@ class AdminServiceAsyncStub(AdminServiceStub):
     """Lists connected workers, a page at a time."""
     ListHandlers: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.ListHandlersRequest, _admin_service_pb2.ListHandlersResponse]  # type: ignore[assignment]
     """Lists the handlers that connected workers have announced, a page at a time."""
+    ListOperations: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.ListOperationsRequest, _admin_service_pb2.ListOperationsResponse]  # type: ignore[assignment]
+    """Lists what operators did, the newest first, a page at a time: who, when, why, with which filter, and how
+    many jobs. Operations are kept for 90 days, the newest 100,000 of them.
+    """
+    UndoOperation: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.UndoOperationRequest, _admin_service_pb2.UndoOperationResponse]  # type: ignore[assignment]
+    """Undoes an operation: a pause or its end, a change of settings or limits, or a cancel of jobs that waited.
+    That is an operation, too.
+    """
 
 class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
     """The server itself."""
@@ -78,5 +94,25 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_admin_service_pb2.ListHandlersResponse, _abc.Awaitable[_admin_service_pb2.ListHandlersResponse]]:
         """Lists the handlers that connected workers have announced, a page at a time."""
+
+    @_abc_1.abstractmethod
+    def ListOperations(
+        self,
+        request: _admin_service_pb2.ListOperationsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_service_pb2.ListOperationsResponse, _abc.Awaitable[_admin_service_pb2.ListOperationsResponse]]:
+        """Lists what operators did, the newest first, a page at a time: who, when, why, with which filter, and how
+        many jobs. Operations are kept for 90 days, the newest 100,000 of them.
+        """
+
+    @_abc_1.abstractmethod
+    def UndoOperation(
+        self,
+        request: _admin_service_pb2.UndoOperationRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_service_pb2.UndoOperationResponse, _abc.Awaitable[_admin_service_pb2.UndoOperationResponse]]:
+        """Undoes an operation: a pause or its end, a change of settings or limits, or a cancel of jobs that waited.
+        That is an operation, too.
+        """
 
 def add_AdminServiceServicer_to_server(servicer: AdminServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

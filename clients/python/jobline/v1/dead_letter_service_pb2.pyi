@@ -265,7 +265,7 @@ class PurgeDeadJobsRequest(_message.Message):
     dry_run: _builtins.bool
     """Optional. Count only."""
     reason: _builtins.str
-    """Optional. Why, ≤ 1,024 characters; said in the log of the server."""
+    """Optional. Why, ≤ 1,024 characters; kept with the operation."""
     @_builtins.property
     def filter(self) -> Global___DeadFilter:
         """Optional. Which jobs."""
@@ -297,7 +297,7 @@ class PurgeDeadJobsResponse(_message.Message):
     count: _builtins.int
     """Output only. How many."""
     operation_id: _builtins.str
-    """Output only. Names the operation in the log of the server."""
+    """Output only. Names the operation, see `AdminService.ListOperations`; empty for a dry run."""
     def __init__(
         self,
         *,

@@ -80,6 +80,23 @@ class Entry(_message.Message):
     DEPENDENTS_TOLD_FIELD_NUMBER: _builtins.int
     JOBS_AWAITED_FIELD_NUMBER: _builtins.int
     JOBS_NOT_AWAITED_FIELD_NUMBER: _builtins.int
+    SCHEDULE_CHANGED_FIELD_NUMBER: _builtins.int
+    SCHEDULE_DELETED_FIELD_NUMBER: _builtins.int
+    SCHEDULE_PAUSED_FIELD_NUMBER: _builtins.int
+    SCHEDULE_RESUMED_FIELD_NUMBER: _builtins.int
+    SCHEDULE_TICKED_FIELD_NUMBER: _builtins.int
+    BATCH_CREATED_FIELD_NUMBER: _builtins.int
+    BATCH_CLOSED_FIELD_NUMBER: _builtins.int
+    BATCHES_JOINED_FIELD_NUMBER: _builtins.int
+    BATCHES_COUNTED_FIELD_NUMBER: _builtins.int
+    BATCH_CALLED_FIELD_NUMBER: _builtins.int
+    BATCH_COUNTS_SENT_FIELD_NUMBER: _builtins.int
+    BATCH_CANCELLED_FIELD_NUMBER: _builtins.int
+    BATCHES_FORGOTTEN_FIELD_NUMBER: _builtins.int
+    OPERATION_RECORDED_FIELD_NUMBER: _builtins.int
+    WEBHOOK_CHANGED_FIELD_NUMBER: _builtins.int
+    WEBHOOK_DELETED_FIELD_NUMBER: _builtins.int
+    WEBHOOK_PROGRESSED_FIELD_NUMBER: _builtins.int
     at_ms: _builtins.int
     """Output only. When it was decided, in milliseconds since 1970."""
     @_builtins.property
@@ -266,6 +283,74 @@ class Entry(_message.Message):
     def jobs_not_awaited(self) -> Global___JobsAwaited:
         """Another shard waits for jobs no more."""
 
+    @_builtins.property
+    def schedule_changed(self) -> Global___ScheduleChanged:
+        """A schedule was created or changed."""
+
+    @_builtins.property
+    def schedule_deleted(self) -> Global___ScheduleDeleted:
+        """A schedule was deleted."""
+
+    @_builtins.property
+    def schedule_paused(self) -> Global___SchedulePaused:
+        """A schedule was paused."""
+
+    @_builtins.property
+    def schedule_resumed(self) -> Global___ScheduleResumed:
+        """A schedule was resumed."""
+
+    @_builtins.property
+    def schedule_ticked(self) -> Global___ScheduleTicked:
+        """Times of a schedule came."""
+
+    @_builtins.property
+    def batch_created(self) -> Global___BatchCreated:
+        """A batch was created."""
+
+    @_builtins.property
+    def batch_closed(self) -> Global___BatchClosed:
+        """A batch was closed."""
+
+    @_builtins.property
+    def batches_joined(self) -> Global___BatchesJoined:
+        """Jobs that became members of batches were pushed in another shard."""
+
+    @_builtins.property
+    def batches_counted(self) -> Global___BatchesCounted:
+        """Members of batches ended, or were put back, in another shard."""
+
+    @_builtins.property
+    def batch_called(self) -> Global___BatchCalled:
+        """Callbacks of a batch were decided."""
+
+    @_builtins.property
+    def batch_counts_sent(self) -> Global___BatchCountsSent:
+        """What happened here to members of batches of another shard was sent there."""
+
+    @_builtins.property
+    def batch_cancelled(self) -> Global___BatchCancelled:
+        """A batch was cancelled."""
+
+    @_builtins.property
+    def batches_forgotten(self) -> Global___BatchesForgotten:
+        """Batches were complete for long enough."""
+
+    @_builtins.property
+    def operation_recorded(self) -> Global___OperationRecorded:
+        """An operator did something; said with what it did."""
+
+    @_builtins.property
+    def webhook_changed(self) -> Global___WebhookChanged:
+        """A webhook was created, or changed its settings or secret."""
+
+    @_builtins.property
+    def webhook_deleted(self) -> Global___WebhookDeleted:
+        """A webhook was deleted."""
+
+    @_builtins.property
+    def webhook_progressed(self) -> Global___WebhookProgressed:
+        """A webhook was told of events: deliveries began to wait, were tried, or were dropped."""
+
     def __init__(
         self,
         *,
@@ -316,12 +401,29 @@ class Entry(_message.Message):
         dependents_told: Global___DependentsTold | None = ...,
         jobs_awaited: Global___JobsAwaited | None = ...,
         jobs_not_awaited: Global___JobsAwaited | None = ...,
+        schedule_changed: Global___ScheduleChanged | None = ...,
+        schedule_deleted: Global___ScheduleDeleted | None = ...,
+        schedule_paused: Global___SchedulePaused | None = ...,
+        schedule_resumed: Global___ScheduleResumed | None = ...,
+        schedule_ticked: Global___ScheduleTicked | None = ...,
+        batch_created: Global___BatchCreated | None = ...,
+        batch_closed: Global___BatchClosed | None = ...,
+        batches_joined: Global___BatchesJoined | None = ...,
+        batches_counted: Global___BatchesCounted | None = ...,
+        batch_called: Global___BatchCalled | None = ...,
+        batch_counts_sent: Global___BatchCountsSent | None = ...,
+        batch_cancelled: Global___BatchCancelled | None = ...,
+        batches_forgotten: Global___BatchesForgotten | None = ...,
+        operation_recorded: Global___OperationRecorded | None = ...,
+        webhook_changed: Global___WebhookChanged | None = ...,
+        webhook_deleted: Global___WebhookDeleted | None = ...,
+        webhook_progressed: Global___WebhookProgressed | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["cancel_requested", b"cancel_requested", "dependencies_failed", b"dependencies_failed", "dependents_told", b"dependents_told", "fact", b"fact", "group_changed", b"group_changed", "group_limited", b"group_limited", "group_paused", b"group_paused", "group_resumed", b"group_resumed", "job_died", b"job_died", "job_failed", b"job_failed", "job_logged", b"job_logged", "job_reported", b"job_reported", "job_updated", b"job_updated", "jobs_awaited", b"jobs_awaited", "jobs_cancelled", b"jobs_cancelled", "jobs_completed", b"jobs_completed", "jobs_deleted", b"jobs_deleted", "jobs_expired", b"jobs_expired", "jobs_leased", b"jobs_leased", "jobs_not_awaited", b"jobs_not_awaited", "jobs_pushed", b"jobs_pushed", "jobs_ready", b"jobs_ready", "jobs_released", b"jobs_released", "jobs_replaced", b"jobs_replaced", "jobs_retried", b"jobs_retried", "jobs_staled", b"jobs_staled", "jobs_stalled", b"jobs_stalled", "jobs_unblocked", b"jobs_unblocked", "key_forgotten", b"key_forgotten", "keys_expired", b"keys_expired", "limiter_changed", b"limiter_changed", "limiter_deleted", b"limiter_deleted", "lot_pushed", b"lot_pushed", "messages_acknowledged", b"messages_acknowledged", "messages_received", b"messages_received", "messages_sent", b"messages_sent", "parents_ended", b"parents_ended", "parents_met", b"parents_met", "phase_completed", b"phase_completed", "queue_changed", b"queue_changed", "queue_deleted", b"queue_deleted", "queue_limited", b"queue_limited", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed", "unique_key_extended", b"unique_key_extended", "unique_key_forgotten", b"unique_key_forgotten", "unique_keys_extended", b"unique_keys_extended"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["batch_called", b"batch_called", "batch_cancelled", b"batch_cancelled", "batch_closed", b"batch_closed", "batch_counts_sent", b"batch_counts_sent", "batch_created", b"batch_created", "batches_counted", b"batches_counted", "batches_forgotten", b"batches_forgotten", "batches_joined", b"batches_joined", "cancel_requested", b"cancel_requested", "dependencies_failed", b"dependencies_failed", "dependents_told", b"dependents_told", "fact", b"fact", "group_changed", b"group_changed", "group_limited", b"group_limited", "group_paused", b"group_paused", "group_resumed", b"group_resumed", "job_died", b"job_died", "job_failed", b"job_failed", "job_logged", b"job_logged", "job_reported", b"job_reported", "job_updated", b"job_updated", "jobs_awaited", b"jobs_awaited", "jobs_cancelled", b"jobs_cancelled", "jobs_completed", b"jobs_completed", "jobs_deleted", b"jobs_deleted", "jobs_expired", b"jobs_expired", "jobs_leased", b"jobs_leased", "jobs_not_awaited", b"jobs_not_awaited", "jobs_pushed", b"jobs_pushed", "jobs_ready", b"jobs_ready", "jobs_released", b"jobs_released", "jobs_replaced", b"jobs_replaced", "jobs_retried", b"jobs_retried", "jobs_staled", b"jobs_staled", "jobs_stalled", b"jobs_stalled", "jobs_unblocked", b"jobs_unblocked", "key_forgotten", b"key_forgotten", "keys_expired", b"keys_expired", "limiter_changed", b"limiter_changed", "limiter_deleted", b"limiter_deleted", "lot_pushed", b"lot_pushed", "messages_acknowledged", b"messages_acknowledged", "messages_received", b"messages_received", "messages_sent", b"messages_sent", "operation_recorded", b"operation_recorded", "parents_ended", b"parents_ended", "parents_met", b"parents_met", "phase_completed", b"phase_completed", "queue_changed", b"queue_changed", "queue_deleted", b"queue_deleted", "queue_limited", b"queue_limited", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed", "schedule_changed", b"schedule_changed", "schedule_deleted", b"schedule_deleted", "schedule_paused", b"schedule_paused", "schedule_resumed", b"schedule_resumed", "schedule_ticked", b"schedule_ticked", "unique_key_extended", b"unique_key_extended", "unique_key_forgotten", b"unique_key_forgotten", "unique_keys_extended", b"unique_keys_extended", "webhook_changed", b"webhook_changed", "webhook_deleted", b"webhook_deleted", "webhook_progressed", b"webhook_progressed"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_ms", b"at_ms", "cancel_requested", b"cancel_requested", "dependencies_failed", b"dependencies_failed", "dependents_told", b"dependents_told", "fact", b"fact", "group_changed", b"group_changed", "group_limited", b"group_limited", "group_paused", b"group_paused", "group_resumed", b"group_resumed", "job_died", b"job_died", "job_failed", b"job_failed", "job_logged", b"job_logged", "job_reported", b"job_reported", "job_updated", b"job_updated", "jobs_awaited", b"jobs_awaited", "jobs_cancelled", b"jobs_cancelled", "jobs_completed", b"jobs_completed", "jobs_deleted", b"jobs_deleted", "jobs_expired", b"jobs_expired", "jobs_leased", b"jobs_leased", "jobs_not_awaited", b"jobs_not_awaited", "jobs_pushed", b"jobs_pushed", "jobs_ready", b"jobs_ready", "jobs_released", b"jobs_released", "jobs_replaced", b"jobs_replaced", "jobs_retried", b"jobs_retried", "jobs_staled", b"jobs_staled", "jobs_stalled", b"jobs_stalled", "jobs_unblocked", b"jobs_unblocked", "key_forgotten", b"key_forgotten", "keys_expired", b"keys_expired", "limiter_changed", b"limiter_changed", "limiter_deleted", b"limiter_deleted", "lot_pushed", b"lot_pushed", "messages_acknowledged", b"messages_acknowledged", "messages_received", b"messages_received", "messages_sent", b"messages_sent", "parents_ended", b"parents_ended", "parents_met", b"parents_met", "phase_completed", b"phase_completed", "queue_changed", b"queue_changed", "queue_deleted", b"queue_deleted", "queue_limited", b"queue_limited", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed", "unique_key_extended", b"unique_key_extended", "unique_key_forgotten", b"unique_key_forgotten", "unique_keys_extended", b"unique_keys_extended"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_ms", b"at_ms", "batch_called", b"batch_called", "batch_cancelled", b"batch_cancelled", "batch_closed", b"batch_closed", "batch_counts_sent", b"batch_counts_sent", "batch_created", b"batch_created", "batches_counted", b"batches_counted", "batches_forgotten", b"batches_forgotten", "batches_joined", b"batches_joined", "cancel_requested", b"cancel_requested", "dependencies_failed", b"dependencies_failed", "dependents_told", b"dependents_told", "fact", b"fact", "group_changed", b"group_changed", "group_limited", b"group_limited", "group_paused", b"group_paused", "group_resumed", b"group_resumed", "job_died", b"job_died", "job_failed", b"job_failed", "job_logged", b"job_logged", "job_reported", b"job_reported", "job_updated", b"job_updated", "jobs_awaited", b"jobs_awaited", "jobs_cancelled", b"jobs_cancelled", "jobs_completed", b"jobs_completed", "jobs_deleted", b"jobs_deleted", "jobs_expired", b"jobs_expired", "jobs_leased", b"jobs_leased", "jobs_not_awaited", b"jobs_not_awaited", "jobs_pushed", b"jobs_pushed", "jobs_ready", b"jobs_ready", "jobs_released", b"jobs_released", "jobs_replaced", b"jobs_replaced", "jobs_retried", b"jobs_retried", "jobs_staled", b"jobs_staled", "jobs_stalled", b"jobs_stalled", "jobs_unblocked", b"jobs_unblocked", "key_forgotten", b"key_forgotten", "keys_expired", b"keys_expired", "limiter_changed", b"limiter_changed", "limiter_deleted", b"limiter_deleted", "lot_pushed", b"lot_pushed", "messages_acknowledged", b"messages_acknowledged", "messages_received", b"messages_received", "messages_sent", b"messages_sent", "operation_recorded", b"operation_recorded", "parents_ended", b"parents_ended", "parents_met", b"parents_met", "phase_completed", b"phase_completed", "queue_changed", b"queue_changed", "queue_deleted", b"queue_deleted", "queue_limited", b"queue_limited", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed", "schedule_changed", b"schedule_changed", "schedule_deleted", b"schedule_deleted", "schedule_paused", b"schedule_paused", "schedule_resumed", b"schedule_resumed", "schedule_ticked", b"schedule_ticked", "unique_key_extended", b"unique_key_extended", "unique_key_forgotten", b"unique_key_forgotten", "unique_keys_extended", b"unique_keys_extended", "webhook_changed", b"webhook_changed", "webhook_deleted", b"webhook_deleted", "webhook_progressed", b"webhook_progressed"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_fact: _TypeAlias = _typing.Literal["lot_pushed", "jobs_pushed", "jobs_ready", "jobs_leased", "jobs_completed", "job_failed", "job_died", "jobs_stalled", "jobs_released", "job_reported", "jobs_cancelled", "cancel_requested", "jobs_retried", "jobs_staled", "jobs_deleted", "queue_changed", "queue_paused", "queue_resumed", "queue_deleted", "keys_expired", "messages_sent", "messages_received", "messages_acknowledged", "jobs_expired", "job_updated", "key_forgotten", "jobs_replaced", "unique_key_extended", "unique_key_forgotten", "unique_keys_extended", "jobs_unblocked", "queue_limited", "job_logged", "group_changed", "group_paused", "group_resumed", "phase_completed", "group_limited", "limiter_changed", "limiter_deleted", "parents_met", "parents_ended", "dependencies_failed", "dependents_told", "jobs_awaited", "jobs_not_awaited"]  # noqa: Y015
+    _WhichOneofReturnType_fact: _TypeAlias = _typing.Literal["lot_pushed", "jobs_pushed", "jobs_ready", "jobs_leased", "jobs_completed", "job_failed", "job_died", "jobs_stalled", "jobs_released", "job_reported", "jobs_cancelled", "cancel_requested", "jobs_retried", "jobs_staled", "jobs_deleted", "queue_changed", "queue_paused", "queue_resumed", "queue_deleted", "keys_expired", "messages_sent", "messages_received", "messages_acknowledged", "jobs_expired", "job_updated", "key_forgotten", "jobs_replaced", "unique_key_extended", "unique_key_forgotten", "unique_keys_extended", "jobs_unblocked", "queue_limited", "job_logged", "group_changed", "group_paused", "group_resumed", "phase_completed", "group_limited", "limiter_changed", "limiter_deleted", "parents_met", "parents_ended", "dependencies_failed", "dependents_told", "jobs_awaited", "jobs_not_awaited", "schedule_changed", "schedule_deleted", "schedule_paused", "schedule_resumed", "schedule_ticked", "batch_created", "batch_closed", "batches_joined", "batches_counted", "batch_called", "batch_counts_sent", "batch_cancelled", "batches_forgotten", "operation_recorded", "webhook_changed", "webhook_deleted", "webhook_progressed"]  # noqa: Y015
     _WhichOneofArgType_fact: _TypeAlias = _typing.Literal["fact", b"fact"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_fact) -> _WhichOneofReturnType_fact | None: ...
 
@@ -1540,6 +1642,7 @@ class JobsRetried(_message.Message):
     JOBS_FIELD_NUMBER: _builtins.int
     STATES_FIELD_NUMBER: _builtins.int
     AUTOMATIC_FIELD_NUMBER: _builtins.int
+    OUTCOMES_FIELD_NUMBER: _builtins.int
     automatic: _builtins.bool
     """Output only. Not by hand: they were dead, and their queue retries such jobs."""
     @_builtins.property
@@ -1550,16 +1653,23 @@ class JobsRetried(_message.Message):
     def states(self) -> _containers.RepeatedScalarFieldContainer[_job_pb2.JobState.ValueType]:
         """Output only. The states they came from."""
 
+    @_builtins.property
+    def outcomes(self) -> _containers.RepeatedScalarFieldContainer[_job_pb2.JobState.ValueType]:
+        """Output only. The states in which they ended, where some were STALE and are members of a batch; empty: as
+        `states`.
+        """
+
     def __init__(
         self,
         *,
         jobs: _abc.Iterable[_store_pb2.StoredJob] | None = ...,
         states: _abc.Iterable[_job_pb2.JobState.ValueType] | None = ...,
         automatic: _builtins.bool = ...,
+        outcomes: _abc.Iterable[_job_pb2.JobState.ValueType] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["automatic", b"automatic", "jobs", b"jobs", "states", b"states"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["automatic", b"automatic", "jobs", b"jobs", "outcomes", b"outcomes", "states", b"states"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1764,6 +1874,214 @@ class LimiterChanged(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___LimiterChanged: _TypeAlias = LimiterChanged  # noqa: Y015
+
+@_typing.final
+class BatchCreated(_message.Message):
+    """A batch was created."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BATCH_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def batch(self) -> _store_pb2.StoredBatch:
+        """Output only. The batch as it is then."""
+
+    def __init__(
+        self,
+        *,
+        batch: _store_pb2.StoredBatch | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["batch", b"batch"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch", b"batch"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BatchCreated: _TypeAlias = BatchCreated  # noqa: Y015
+
+@_typing.final
+class BatchClosed(_message.Message):
+    """A batch was closed."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    id: _builtins.int
+    """Output only. The batch."""
+    def __init__(
+        self,
+        *,
+        id: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BatchClosed: _TypeAlias = BatchClosed  # noqa: Y015
+
+@_typing.final
+class BatchesJoined(_message.Message):
+    """Jobs that became members of batches were pushed in another shard."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    IDS_FIELD_NUMBER: _builtins.int
+    COUNTS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. The batches."""
+
+    @_builtins.property
+    def counts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. New members of each."""
+
+    def __init__(
+        self,
+        *,
+        ids: _abc.Iterable[_builtins.int] | None = ...,
+        counts: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["counts", b"counts", "ids", b"ids"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BatchesJoined: _TypeAlias = BatchesJoined  # noqa: Y015
+
+@_typing.final
+class BatchesCounted(_message.Message):
+    """Members of batches ended, or were put back, in another shard."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COUNTS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def counts(self) -> _store_pb2.BatchCounts:
+        """Output only. What changed."""
+
+    def __init__(
+        self,
+        *,
+        counts: _store_pb2.BatchCounts | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["counts", b"counts"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["counts", b"counts"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BatchesCounted: _TypeAlias = BatchesCounted  # noqa: Y015
+
+@_typing.final
+class BatchCalled(_message.Message):
+    """Callbacks of a batch were decided."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    CALLS_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    id: _builtins.int
+    """Output only. The batch."""
+    calls: _builtins.int
+    """Output only. Which, added up: 1 on_success, 2 on_complete, 4 on_first_death."""
+    name: _builtins.str
+    """Output only. The name of the batch."""
+    def __init__(
+        self,
+        *,
+        id: _builtins.int = ...,
+        calls: _builtins.int = ...,
+        name: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["calls", b"calls", "id", b"id", "name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BatchCalled: _TypeAlias = BatchCalled  # noqa: Y015
+
+@_typing.final
+class BatchCountsSent(_message.Message):
+    """What happened here to members of batches of another shard was sent there."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    IDS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. The batches."""
+
+    def __init__(
+        self,
+        *,
+        ids: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ids", b"ids"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BatchCountsSent: _TypeAlias = BatchCountsSent  # noqa: Y015
+
+@_typing.final
+class BatchCancelled(_message.Message):
+    """A batch was cancelled, and closed if it was open."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    PRINCIPAL_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    id: _builtins.int
+    """Output only. The batch."""
+    principal: _builtins.str
+    """Output only. By whom."""
+    reason: _builtins.str
+    """Output only. Why."""
+    def __init__(
+        self,
+        *,
+        id: _builtins.int = ...,
+        principal: _builtins.str = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id", "principal", b"principal", "reason", b"reason"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BatchCancelled: _TypeAlias = BatchCancelled  # noqa: Y015
+
+@_typing.final
+class BatchesForgotten(_message.Message):
+    """Batches were complete for long enough."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    IDS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. The batches."""
+
+    def __init__(
+        self,
+        *,
+        ids: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ids", b"ids"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BatchesForgotten: _TypeAlias = BatchesForgotten  # noqa: Y015
 
 @_typing.final
 class LimiterDeleted(_message.Message):
@@ -2163,3 +2481,323 @@ class GroupResumed(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GroupResumed: _TypeAlias = GroupResumed  # noqa: Y015
+
+@_typing.final
+class ScheduleChanged(_message.Message):
+    """A schedule has these settings from now on; it is new if none had its name."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    NUMBER_FIELD_NUMBER: _builtins.int
+    SETTINGS_FIELD_NUMBER: _builtins.int
+    ANCHOR_MS_FIELD_NUMBER: _builtins.int
+    NEXT_MS_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Output only. Its name."""
+    number: _builtins.int
+    """Output only. Number of its record within the store."""
+    anchor_ms: _builtins.int
+    """Output only. Where the multiples of `every` begin, in milliseconds since 1970."""
+    next_ms: _builtins.int
+    """Output only. Time of its next run, before jitter, in milliseconds since 1970; 0: none."""
+    @_builtins.property
+    def settings(self) -> _store_pb2.StoredScheduleSettings:
+        """Output only. Its settings."""
+
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        number: _builtins.int = ...,
+        settings: _store_pb2.StoredScheduleSettings | None = ...,
+        anchor_ms: _builtins.int = ...,
+        next_ms: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["settings", b"settings"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["anchor_ms", b"anchor_ms", "name", b"name", "next_ms", b"next_ms", "number", b"number", "settings", b"settings"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ScheduleChanged: _TypeAlias = ScheduleChanged  # noqa: Y015
+
+@_typing.final
+class ScheduleDeleted(_message.Message):
+    """A schedule was deleted."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Output only. Its name."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ScheduleDeleted: _TypeAlias = ScheduleDeleted  # noqa: Y015
+
+@_typing.final
+class SchedulePaused(_message.Message):
+    """A schedule was paused."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    PRINCIPAL_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Output only. Its name."""
+    principal: _builtins.str
+    """Output only. By whom."""
+    reason: _builtins.str
+    """Output only. Why."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        principal: _builtins.str = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "principal", b"principal", "reason", b"reason"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SchedulePaused: _TypeAlias = SchedulePaused  # noqa: Y015
+
+@_typing.final
+class ScheduleResumed(_message.Message):
+    """A schedule was resumed."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    NEXT_MS_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Output only. Its name."""
+    next_ms: _builtins.int
+    """Output only. Time of its next run, before jitter, in milliseconds since 1970; 0: none."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        next_ms: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "next_ms", b"next_ms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ScheduleResumed: _TypeAlias = ScheduleResumed  # noqa: Y015
+
+@_typing.final
+class ScheduleTicked(_message.Message):
+    """Times of a schedule came: what it pushed, what it did not, and when it runs next. The jobs themselves are in
+    facts of the same commit.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    FIRED_MS_FIELD_NUMBER: _builtins.int
+    JOB_IDS_FIELD_NUMBER: _builtins.int
+    SKIPPED_MS_FIELD_NUMBER: _builtins.int
+    SKIP_REASONS_FIELD_NUMBER: _builtins.int
+    SKIP_MESSAGE_FIELD_NUMBER: _builtins.int
+    MISSED_FIELD_NUMBER: _builtins.int
+    MISSED_MS_FIELD_NUMBER: _builtins.int
+    WAITING_MS_FIELD_NUMBER: _builtins.int
+    NEXT_MS_FIELD_NUMBER: _builtins.int
+    QUEUE_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Output only. Its name."""
+    skip_message: _builtins.str
+    """Output only. More about the last of them."""
+    missed: _builtins.int
+    """Output only. Runs that were missed and left out."""
+    missed_ms: _builtins.int
+    """Output only. Time of the last of them."""
+    waiting_ms: _builtins.int
+    """Output only. Time of the run that waits for the last job to end; 0: none."""
+    next_ms: _builtins.int
+    """Output only. Time of its next run, before jitter; 0: none."""
+    queue: _builtins.str
+    """Output only. Its queue."""
+    @_builtins.property
+    def fired_ms(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. Times of the runs that pushed a job, in milliseconds since 1970."""
+
+    @_builtins.property
+    def job_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. The job of each."""
+
+    @_builtins.property
+    def skipped_ms(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. Times of the runs that were skipped."""
+
+    @_builtins.property
+    def skip_reasons(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. Why each was."""
+
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        fired_ms: _abc.Iterable[_builtins.int] | None = ...,
+        job_ids: _abc.Iterable[_builtins.int] | None = ...,
+        skipped_ms: _abc.Iterable[_builtins.int] | None = ...,
+        skip_reasons: _abc.Iterable[_builtins.int] | None = ...,
+        skip_message: _builtins.str = ...,
+        missed: _builtins.int = ...,
+        missed_ms: _builtins.int = ...,
+        waiting_ms: _builtins.int = ...,
+        next_ms: _builtins.int = ...,
+        queue: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["fired_ms", b"fired_ms", "job_ids", b"job_ids", "missed", b"missed", "missed_ms", b"missed_ms", "name", b"name", "next_ms", b"next_ms", "queue", b"queue", "skip_message", b"skip_message", "skip_reasons", b"skip_reasons", "skipped_ms", b"skipped_ms", "waiting_ms", b"waiting_ms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ScheduleTicked: _TypeAlias = ScheduleTicked  # noqa: Y015
+
+@_typing.final
+class OperationRecorded(_message.Message):
+    """An operator did something. A call that goes in slices is recorded as it begins, and again as it ends."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OPERATION_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def operation(self) -> _store_pb2.StoredOperation:
+        """Output only. What."""
+
+    def __init__(
+        self,
+        *,
+        operation: _store_pb2.StoredOperation | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["operation", b"operation"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["operation", b"operation"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___OperationRecorded: _TypeAlias = OperationRecorded  # noqa: Y015
+
+@_typing.final
+class WebhookChanged(_message.Message):
+    """A webhook has these settings and secrets from now on; it is new if none had its name."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    WEBHOOK_FIELD_NUMBER: _builtins.int
+    TOLD_OFFSETS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def webhook(self) -> _store_pb2.StoredWebhook:
+        """Output only. The webhook, with the counts 0."""
+
+    @_builtins.property
+    def told_offsets(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. The row of each shard's journal after which events concern it, if it is the first webhook."""
+
+    def __init__(
+        self,
+        *,
+        webhook: _store_pb2.StoredWebhook | None = ...,
+        told_offsets: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["webhook", b"webhook"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["told_offsets", b"told_offsets", "webhook", b"webhook"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___WebhookChanged: _TypeAlias = WebhookChanged  # noqa: Y015
+
+@_typing.final
+class WebhookDeleted(_message.Message):
+    """A webhook was deleted, with the deliveries that waited."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Output only. Its name."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___WebhookDeleted: _TypeAlias = WebhookDeleted  # noqa: Y015
+
+@_typing.final
+class WebhookProgressed(_message.Message):
+    """A webhook was told of events."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    QUEUED_FIELD_NUMBER: _builtins.int
+    DROPPED_FIELD_NUMBER: _builtins.int
+    DROPPED_EARLY_FIELD_NUMBER: _builtins.int
+    TRIES_FIELD_NUMBER: _builtins.int
+    MISSED_FIELD_NUMBER: _builtins.int
+    TOLD_OFFSETS_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Output only. Its name."""
+    dropped_early: _builtins.int
+    """Output only. Deliveries that were dropped before they had a number."""
+    missed: _builtins.bool
+    """Output only. Events were gone before they were read."""
+    @_builtins.property
+    def queued(self) -> _containers.RepeatedCompositeFieldContainer[_store_pb2.StoredWebhookDelivery]:
+        """Output only. Deliveries that wait from now on."""
+
+    @_builtins.property
+    def dropped(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. Numbers of deliveries that were dropped because too many waited."""
+
+    @_builtins.property
+    def tries(self) -> _containers.RepeatedCompositeFieldContainer[_store_pb2.StoredWebhookTry]:
+        """Output only. Tries."""
+
+    @_builtins.property
+    def told_offsets(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. The last row of each shard's journal whose events all webhooks were told of; empty: as before."""
+
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        queued: _abc.Iterable[_store_pb2.StoredWebhookDelivery] | None = ...,
+        dropped: _abc.Iterable[_builtins.int] | None = ...,
+        dropped_early: _builtins.int = ...,
+        tries: _abc.Iterable[_store_pb2.StoredWebhookTry] | None = ...,
+        missed: _builtins.bool = ...,
+        told_offsets: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dropped", b"dropped", "dropped_early", b"dropped_early", "missed", b"missed", "name", b"name", "queued", b"queued", "told_offsets", b"told_offsets", "tries", b"tries"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___WebhookProgressed: _TypeAlias = WebhookProgressed  # noqa: Y015

@@ -102,12 +102,42 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """NOT_FOUND: there is no limiter of this name."""
     ERROR_REASON_LIMITERS_FULL: _ErrorReason.ValueType  # 61
     """RESOURCE_EXHAUSTED: there are as many limiters as there may be."""
+    ERROR_REASON_BATCH_NOT_FOUND: _ErrorReason.ValueType  # 70
+    """NOT_FOUND: there is no batch with this id; complete ones are kept for a day."""
+    ERROR_REASON_BATCH_COMPLETE: _ErrorReason.ValueType  # 71
+    """FAILED_PRECONDITION: the batch is complete or cancelled, and takes no new members."""
+    ERROR_REASON_BATCHES_FULL: _ErrorReason.ValueType  # 72
+    """RESOURCE_EXHAUSTED: there are as many batches as there may be."""
     ERROR_REASON_UNIQUE_KEY_HELD: _ErrorReason.ValueType  # 50
     """ALREADY_EXISTS: an unfinished job holds the unique key, and the push asked for REJECT."""
     ERROR_REASON_DEPENDENCIES_FULL: _ErrorReason.ValueType  # 53
     """RESOURCE_EXHAUSTED: jobs wait for as many others as the server keeps track of, or too many for one."""
     ERROR_REASON_JOB_AWAITED: _ErrorReason.ValueType  # 54
     """FAILED_PRECONDITION: the push would replace a job, because of its unique key, that others depend on."""
+    ERROR_REASON_SCHEDULE_NOT_FOUND: _ErrorReason.ValueType  # 80
+    """NOT_FOUND: there is no schedule of this name."""
+    ERROR_REASON_SCHEDULE_EXISTS: _ErrorReason.ValueType  # 81
+    """ALREADY_EXISTS: a schedule of this name exists, or one with another queue."""
+    ERROR_REASON_SCHEDULES_FULL: _ErrorReason.ValueType  # 82
+    """RESOURCE_EXHAUSTED: there are as many schedules, or payload bytes of them, as there may be."""
+    ERROR_REASON_OPERATION_NOT_FOUND: _ErrorReason.ValueType  # 85
+    """NOT_FOUND: there is no operation of this id, or it is kept no longer."""
+    ERROR_REASON_NOT_UNDOABLE: _ErrorReason.ValueType  # 86
+    """FAILED_PRECONDITION: an operation of this kind, or one that goes on, cannot be undone; the message says
+    why.
+    """
+    ERROR_REASON_ALREADY_UNDONE: _ErrorReason.ValueType  # 87
+    """FAILED_PRECONDITION: the operation was undone before."""
+    ERROR_REASON_CHANGED_SINCE: _ErrorReason.ValueType  # 88
+    """FAILED_PRECONDITION: what the operation changed was changed again since; undo the later change first."""
+    ERROR_REASON_WEBHOOK_NOT_FOUND: _ErrorReason.ValueType  # 95
+    """NOT_FOUND: there is no webhook of this name."""
+    ERROR_REASON_WEBHOOK_EXISTS: _ErrorReason.ValueType  # 96
+    """ALREADY_EXISTS: a webhook of this name, or of this incoming queue, exists."""
+    ERROR_REASON_WEBHOOKS_FULL: _ErrorReason.ValueType  # 97
+    """RESOURCE_EXHAUSTED: there are as many webhooks as there may be."""
+    ERROR_REASON_BAD_SIGNATURE: _ErrorReason.ValueType  # 98
+    """UNAUTHENTICATED: a webhook came in without a valid signature, or too late."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a call was refused. The name of the value, without its prefix, is the `reason` of the
@@ -194,10 +224,40 @@ ERROR_REASON_LIMITER_NOT_FOUND: ErrorReason.ValueType  # 60
 """NOT_FOUND: there is no limiter of this name."""
 ERROR_REASON_LIMITERS_FULL: ErrorReason.ValueType  # 61
 """RESOURCE_EXHAUSTED: there are as many limiters as there may be."""
+ERROR_REASON_BATCH_NOT_FOUND: ErrorReason.ValueType  # 70
+"""NOT_FOUND: there is no batch with this id; complete ones are kept for a day."""
+ERROR_REASON_BATCH_COMPLETE: ErrorReason.ValueType  # 71
+"""FAILED_PRECONDITION: the batch is complete or cancelled, and takes no new members."""
+ERROR_REASON_BATCHES_FULL: ErrorReason.ValueType  # 72
+"""RESOURCE_EXHAUSTED: there are as many batches as there may be."""
 ERROR_REASON_UNIQUE_KEY_HELD: ErrorReason.ValueType  # 50
 """ALREADY_EXISTS: an unfinished job holds the unique key, and the push asked for REJECT."""
 ERROR_REASON_DEPENDENCIES_FULL: ErrorReason.ValueType  # 53
 """RESOURCE_EXHAUSTED: jobs wait for as many others as the server keeps track of, or too many for one."""
 ERROR_REASON_JOB_AWAITED: ErrorReason.ValueType  # 54
 """FAILED_PRECONDITION: the push would replace a job, because of its unique key, that others depend on."""
+ERROR_REASON_SCHEDULE_NOT_FOUND: ErrorReason.ValueType  # 80
+"""NOT_FOUND: there is no schedule of this name."""
+ERROR_REASON_SCHEDULE_EXISTS: ErrorReason.ValueType  # 81
+"""ALREADY_EXISTS: a schedule of this name exists, or one with another queue."""
+ERROR_REASON_SCHEDULES_FULL: ErrorReason.ValueType  # 82
+"""RESOURCE_EXHAUSTED: there are as many schedules, or payload bytes of them, as there may be."""
+ERROR_REASON_OPERATION_NOT_FOUND: ErrorReason.ValueType  # 85
+"""NOT_FOUND: there is no operation of this id, or it is kept no longer."""
+ERROR_REASON_NOT_UNDOABLE: ErrorReason.ValueType  # 86
+"""FAILED_PRECONDITION: an operation of this kind, or one that goes on, cannot be undone; the message says
+why.
+"""
+ERROR_REASON_ALREADY_UNDONE: ErrorReason.ValueType  # 87
+"""FAILED_PRECONDITION: the operation was undone before."""
+ERROR_REASON_CHANGED_SINCE: ErrorReason.ValueType  # 88
+"""FAILED_PRECONDITION: what the operation changed was changed again since; undo the later change first."""
+ERROR_REASON_WEBHOOK_NOT_FOUND: ErrorReason.ValueType  # 95
+"""NOT_FOUND: there is no webhook of this name."""
+ERROR_REASON_WEBHOOK_EXISTS: ErrorReason.ValueType  # 96
+"""ALREADY_EXISTS: a webhook of this name, or of this incoming queue, exists."""
+ERROR_REASON_WEBHOOKS_FULL: ErrorReason.ValueType  # 97
+"""RESOURCE_EXHAUSTED: there are as many webhooks as there may be."""
+ERROR_REASON_BAD_SIGNATURE: ErrorReason.ValueType  # 98
+"""UNAUTHENTICATED: a webhook came in without a valid signature, or too late."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

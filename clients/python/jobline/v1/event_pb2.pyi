@@ -69,6 +69,8 @@ class _EventKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_EventKind.V
     """A queue was resumed."""
     EVENT_KIND_QUEUE_DELETED: _EventKind.ValueType  # 20
     """A queue was deleted."""
+    EVENT_KIND_QUEUE_DRAINED: _EventKind.ValueType  # 42
+    """A queue was drained: what waited in it was deleted. `message` says how many jobs that were."""
     EVENT_KIND_DEAD_EVICTED: _EventKind.ValueType  # 21
     """A dead job was deleted because its queue keeps no more of them."""
     EVENT_KIND_EXPIRED: _EventKind.ValueType  # 25
@@ -100,6 +102,28 @@ class _EventKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_EventKind.V
     EVENT_KIND_PARTIAL: _EventKind.ValueType  # 55
     """A worker sent a piece of a job's result. Only for a watch of one job that names this kind: pieces are in
     memory alone. Those that are kept come first; a watch that resumes gets them again.
+    """
+    EVENT_KIND_SCHEDULE_FIRED: _EventKind.ValueType  # 65
+    """A schedule pushed this job. `name` is that of the schedule, here and in the next two;
+    `run_at` is the time of the run.
+    """
+    EVENT_KIND_SCHEDULE_SKIPPED: _EventKind.ValueType  # 66
+    """A run of a schedule pushed nothing; `message` says why."""
+    EVENT_KIND_SCHEDULE_MISSED: _EventKind.ValueType  # 67
+    """Runs of a schedule were missed and left out; `message` says how many, `run_at` is the time of the last one."""
+    EVENT_KIND_BATCH_COMPLETED: _EventKind.ValueType  # 60
+    """All members of a batch have completed; `batch_id` says which, `name` has its name. Events of batches have
+    no queue.
+    """
+    EVENT_KIND_BATCH_FAILED: _EventKind.ValueType  # 61
+    """All members of a batch have ended, and not all of them completed."""
+    EVENT_KIND_WEBHOOK_DELIVERED: _EventKind.ValueType  # 68
+    """The receiver of a webhook accepted an event; `name` is that of the webhook, `message` the `webhook-id`. Events
+    of webhooks have no queue, and no webhook is told of them.
+    """
+    EVENT_KIND_WEBHOOK_FAILED: _EventKind.ValueType  # 69
+    """Events were not delivered to a webhook and will not be: a delivery was given up, some were dropped because too
+    many waited, or events were gone before they were read; `message` says what.
     """
 
 class EventKind(_EventKind, metaclass=_EventKindEnumTypeWrapper):
@@ -147,6 +171,8 @@ EVENT_KIND_QUEUE_RESUMED: EventKind.ValueType  # 19
 """A queue was resumed."""
 EVENT_KIND_QUEUE_DELETED: EventKind.ValueType  # 20
 """A queue was deleted."""
+EVENT_KIND_QUEUE_DRAINED: EventKind.ValueType  # 42
+"""A queue was drained: what waited in it was deleted. `message` says how many jobs that were."""
 EVENT_KIND_DEAD_EVICTED: EventKind.ValueType  # 21
 """A dead job was deleted because its queue keeps no more of them."""
 EVENT_KIND_EXPIRED: EventKind.ValueType  # 25
@@ -179,6 +205,28 @@ EVENT_KIND_PARTIAL: EventKind.ValueType  # 55
 """A worker sent a piece of a job's result. Only for a watch of one job that names this kind: pieces are in
 memory alone. Those that are kept come first; a watch that resumes gets them again.
 """
+EVENT_KIND_SCHEDULE_FIRED: EventKind.ValueType  # 65
+"""A schedule pushed this job. `name` is that of the schedule, here and in the next two;
+`run_at` is the time of the run.
+"""
+EVENT_KIND_SCHEDULE_SKIPPED: EventKind.ValueType  # 66
+"""A run of a schedule pushed nothing; `message` says why."""
+EVENT_KIND_SCHEDULE_MISSED: EventKind.ValueType  # 67
+"""Runs of a schedule were missed and left out; `message` says how many, `run_at` is the time of the last one."""
+EVENT_KIND_BATCH_COMPLETED: EventKind.ValueType  # 60
+"""All members of a batch have completed; `batch_id` says which, `name` has its name. Events of batches have
+no queue.
+"""
+EVENT_KIND_BATCH_FAILED: EventKind.ValueType  # 61
+"""All members of a batch have ended, and not all of them completed."""
+EVENT_KIND_WEBHOOK_DELIVERED: EventKind.ValueType  # 68
+"""The receiver of a webhook accepted an event; `name` is that of the webhook, `message` the `webhook-id`. Events
+of webhooks have no queue, and no webhook is told of them.
+"""
+EVENT_KIND_WEBHOOK_FAILED: EventKind.ValueType  # 69
+"""Events were not delivered to a webhook and will not be: a delivery was given up, some were dropped because too
+many waited, or events were gone before they were read; `message` says what.
+"""
 Global___EventKind: _TypeAlias = EventKind  # noqa: Y015
 
 @_typing.final
@@ -207,6 +255,7 @@ class Event(_message.Message):
     STATE_BEFORE_FIELD_NUMBER: _builtins.int
     PARTIAL_FIELD_NUMBER: _builtins.int
     PARTIAL_NUMBER_FIELD_NUMBER: _builtins.int
+    BATCH_ID_FIELD_NUMBER: _builtins.int
     shard: _builtins.int
     """Output only. Its shard."""
     offset: _builtins.int
@@ -218,7 +267,7 @@ class Event(_message.Message):
     job_id: _builtins.int
     """Output only. The job; 0 for events of a queue."""
     name: _builtins.str
-    """Output only. The job's name; for events of a group, the group's."""
+    """Output only. The job's name; for events of a group, schedule or webhook, its own."""
     state: _job_pb2.JobState.ValueType
     """Output only. State after it; unset if the job is gone."""
     delivery: _builtins.int
@@ -247,6 +296,8 @@ class Event(_message.Message):
     """Output only. Number of the piece: it grows by 1 with each piece of a delivery, and a gap means that pieces
     were dropped before they could be read.
     """
+    batch_id: _builtins.int
+    """Output only. The batch, for events of batches."""
     @_builtins.property
     def at(self) -> _timestamp_pb2.Timestamp:
         """Output only. When it was decided."""
@@ -278,10 +329,11 @@ class Event(_message.Message):
         state_before: _job_pb2.JobState.ValueType = ...,
         partial: _builtins.bytes = ...,
         partial_number: _builtins.int = ...,
+        batch_id: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["at", b"at", "run_at", b"run_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["at", b"at", "attempt", b"attempt", "delivery", b"delivery", "error_message", b"error_message", "error_type", b"error_type", "job_id", b"job_id", "kind", b"kind", "message", b"message", "name", b"name", "offset", b"offset", "partial", b"partial", "partial_number", b"partial_number", "progress", b"progress", "queue", b"queue", "reason", b"reason", "run_at", b"run_at", "shard", b"shard", "state", b"state", "state_before", b"state_before", "worker", b"worker"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at", b"at", "attempt", b"attempt", "batch_id", b"batch_id", "delivery", b"delivery", "error_message", b"error_message", "error_type", b"error_type", "job_id", b"job_id", "kind", b"kind", "message", b"message", "name", b"name", "offset", b"offset", "partial", b"partial", "partial_number", b"partial_number", "progress", b"progress", "queue", b"queue", "reason", b"reason", "run_at", b"run_at", "shard", b"shard", "state", b"state", "state_before", b"state_before", "worker", b"worker"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

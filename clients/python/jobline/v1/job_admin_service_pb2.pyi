@@ -175,6 +175,7 @@ class JobFilter(_message.Message):
     ERROR_CONTAINS_FIELD_NUMBER: _builtins.int
     GROUP_FIELD_NUMBER: _builtins.int
     TAGS_FIELD_NUMBER: _builtins.int
+    BATCH_ID_FIELD_NUMBER: _builtins.int
     queue: _builtins.str
     """Optional. The queue."""
     name: _builtins.str
@@ -185,6 +186,8 @@ class JobFilter(_message.Message):
     """Optional. Part of the last error's message."""
     group: _builtins.str
     """Optional. The group."""
+    batch_id: _builtins.int
+    """Optional. The batch that the job is a member of. Unset: any, and none."""
     @_builtins.property
     def states(self) -> _containers.RepeatedScalarFieldContainer[_job_pb2.JobState.ValueType]:
         """Optional. Any of these states. Unset: any."""
@@ -218,10 +221,11 @@ class JobFilter(_message.Message):
         error_contains: _builtins.str = ...,
         group: _builtins.str = ...,
         tags: _abc.Iterable[_builtins.str] | None = ...,
+        batch_id: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_name", b"_name", "name", b"name", "pushed_after", b"pushed_after", "pushed_before", b"pushed_before"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_name", b"_name", "error_contains", b"error_contains", "error_type", b"error_type", "group", b"group", "headers", b"headers", "name", b"name", "pushed_after", b"pushed_after", "pushed_before", b"pushed_before", "queue", b"queue", "states", b"states", "tags", b"tags"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_name", b"_name", "batch_id", b"batch_id", "error_contains", b"error_contains", "error_type", b"error_type", "group", b"group", "headers", b"headers", "name", b"name", "pushed_after", b"pushed_after", "pushed_before", b"pushed_before", "queue", b"queue", "states", b"states", "tags", b"tags"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__name: _TypeAlias = _typing.Literal["name"]  # noqa: Y015
     _WhichOneofArgType__name: _TypeAlias = _typing.Literal["_name", b"_name"]  # noqa: Y015
@@ -575,7 +579,7 @@ class PromoteJobsRequest(_message.Message):
     dry_run: _builtins.bool
     """Optional. Count only."""
     reason: _builtins.str
-    """Optional. Why, ≤ 1,024 characters; said in the log of the server."""
+    """Optional. Why, ≤ 1,024 characters; kept with the operation."""
     @_builtins.property
     def jobs(self) -> Global___JobSelection:
         """Required. Which jobs."""
@@ -608,7 +612,7 @@ class PromoteJobsResponse(_message.Message):
     count: _builtins.int
     """Output only. How many."""
     operation_id: _builtins.str
-    """Output only. Names the operation in the log of the server."""
+    """Output only. Names the operation, see `AdminService.ListOperations`; empty for a dry run."""
     @_builtins.property
     def skipped_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Output only. Ids that were asked for and are not SCHEDULED."""
@@ -656,7 +660,7 @@ class UpdateJobRequest(_message.Message):
     priority: _builtins.int
     """Optional. The new priority. The job goes to the end of those that have it. Not for a job of a group."""
     reason: _builtins.str
-    """Optional. Why, ≤ 1,024 characters; said in the log of the server."""
+    """Optional. Why, ≤ 1,024 characters; kept with the operation."""
     @_builtins.property
     def delay(self) -> _duration_pb2.Duration:
         """Optional. When it becomes READY, from now, 0 s … 400 days; 0 s: at once."""
@@ -699,6 +703,9 @@ class UpdateJobResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     JOB_FIELD_NUMBER: _builtins.int
+    OPERATION_ID_FIELD_NUMBER: _builtins.int
+    operation_id: _builtins.str
+    """Output only. Names the operation, see `AdminService.ListOperations`."""
     @_builtins.property
     def job(self) -> _job_pb2.Job:
         """Output only. The job."""
@@ -707,10 +714,11 @@ class UpdateJobResponse(_message.Message):
         self,
         *,
         job: _job_pb2.Job | None = ...,
+        operation_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["job", b"job"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["job", b"job"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["job", b"job", "operation_id", b"operation_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -728,7 +736,7 @@ class CancelJobsRequest(_message.Message):
     dry_run: _builtins.bool
     """Optional. Count only."""
     reason: _builtins.str
-    """Optional. Why, ≤ 1,024 characters; said in the log of the server."""
+    """Optional. Why, ≤ 1,024 characters; kept with the operation."""
     @_builtins.property
     def jobs(self) -> Global___JobSelection:
         """Required. Which jobs."""
@@ -762,7 +770,7 @@ class CancelJobsResponse(_message.Message):
     count: _builtins.int
     """Output only. How many are CANCELLED now."""
     operation_id: _builtins.str
-    """Output only. Names the operation in the log of the server."""
+    """Output only. Names the operation, see `AdminService.ListOperations`; empty for a dry run."""
     requested: _builtins.int
     """Output only. How many are active: their workers are told."""
     @_builtins.property
@@ -802,7 +810,7 @@ class RetryJobsRequest(_message.Message):
     dry_run: _builtins.bool
     """Optional. Count only."""
     reason: _builtins.str
-    """Optional. Why, ≤ 1,024 characters; said in the log of the server."""
+    """Optional. Why, ≤ 1,024 characters; kept with the operation."""
     @_builtins.property
     def jobs(self) -> Global___JobSelection:
         """Required. Which jobs."""
@@ -835,7 +843,7 @@ class RetryJobsResponse(_message.Message):
     count: _builtins.int
     """Output only. How many."""
     operation_id: _builtins.str
-    """Output only. Names the operation in the log of the server."""
+    """Output only. Names the operation, see `AdminService.ListOperations`; empty for a dry run."""
     @_builtins.property
     def skipped_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Output only. Ids that were asked for and have not ended or do not exist."""
@@ -872,7 +880,7 @@ class DeleteJobsRequest(_message.Message):
     dry_run: _builtins.bool
     """Optional. Count only."""
     reason: _builtins.str
-    """Optional. Why, ≤ 1,024 characters; said in the log of the server."""
+    """Optional. Why, ≤ 1,024 characters; kept with the operation."""
     @_builtins.property
     def jobs(self) -> Global___JobSelection:
         """Required. Which jobs."""
@@ -905,7 +913,7 @@ class DeleteJobsResponse(_message.Message):
     count: _builtins.int
     """Output only. How many."""
     operation_id: _builtins.str
-    """Output only. Names the operation in the log of the server."""
+    """Output only. Names the operation, see `AdminService.ListOperations`; empty for a dry run."""
     @_builtins.property
     def skipped_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Output only. Ids that were asked for and are active or do not exist."""
@@ -940,7 +948,7 @@ class ForgetKeyRequest(_message.Message):
     UNIQUE_KEY_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
     reason: _builtins.str
-    """Optional. Why, ≤ 1,024 characters; said in the log of the server."""
+    """Optional. Why, ≤ 1,024 characters; kept with the operation."""
     @_builtins.property
     def job_key(self) -> Global___JobKey:
         """An idempotency key. NOT_FOUND (JOB_NOT_FOUND) if it is not known."""
@@ -975,16 +983,20 @@ class ForgetKeyResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     JOB_ID_FIELD_NUMBER: _builtins.int
+    OPERATION_ID_FIELD_NUMBER: _builtins.int
     job_id: _builtins.int
     """Output only. The job that it named; it stays as it is."""
+    operation_id: _builtins.str
+    """Output only. Names the operation, see `AdminService.ListOperations`."""
     def __init__(
         self,
         *,
         job_id: _builtins.int = ...,
+        operation_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["job_id", b"job_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["job_id", b"job_id", "operation_id", b"operation_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

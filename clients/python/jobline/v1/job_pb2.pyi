@@ -674,9 +674,13 @@ class JobOptions(_message.Message):
     1 … 1,000,000; at most all that a rate has in store. Unset: 1.
     """
     batch_id: _builtins.int
-    """Optional. The batch this job belongs to. Not served yet: UNIMPLEMENTED."""
+    """Optional. The batch that this job is a member of (`BatchService`). Unknown: BATCH_NOT_FOUND; complete or
+    cancelled: BATCH_COMPLETE. Members are always written: MEMORY counts as BUFFERED. Unset: none.
+    """
     webhook: _builtins.str
-    """Optional. A URL told when this job ends. Not served yet: UNIMPLEMENTED."""
+    """Optional. A URL told when this job ends, by POST; an http or https URL of ≤ 2,048 characters without user or
+    password. Signed with the secret of the webhook `_jobs` (`WebhookService`).
+    """
     min_worker_version: _builtins.str
     """Optional. Hand it only to workers whose stream says this `version` or a newer one; 1 … 64 of A-Z a-z 0-9
     . + _ -, the first a letter or digit. Compared part by part, numbers as numbers: 1.10 is newer than 1.9.

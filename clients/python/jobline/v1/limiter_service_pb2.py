@@ -26,7 +26,7 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from jobline.v1 import queue_pb2 as jobline_dot_v1_dot_queue__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n jobline/v1/limiter_service.proto\x12\njobline.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16jobline/v1/queue.proto\"\x81\x03\n\x07Limiter\x12\x12\n\x04name\x18\x01 \x01(\tR\x04name\x12)\n\x04rate\x18\x02 \x01(\x0b\x32\x15.jobline.v1.RateLimitR\x04rate\x12%\n\x0b\x63oncurrency\x18\x03 \x01(\x05H\x00R\x0b\x63oncurrency\x88\x01\x01\x12\x16\n\x06\x61\x63tive\x18\x04 \x01(\x03R\x06\x61\x63tive\x12\x1b\n\x06tokens\x18\x05 \x01(\x03H\x01R\x06tokens\x88\x01\x01\x12?\n\rlimited_until\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x0climitedUntil\x12\x1d\n\nlimited_by\x18\x07 \x01(\tR\tlimitedBy\x12%\n\x0elimited_reason\x18\x08 \x01(\tR\rlimitedReason\x12\x39\n\ncreated_at\x18\t \x01(\x0b\x32\x1a.google.protobuf.TimestampR\tcreatedAtB\x0e\n\x0c_concurrencyB\t\n\x07_tokens\"\x92\x01\n\x14UpsertLimiterRequest\x12\x18\n\x07limiter\x18\x01 \x01(\tR\x07limiter\x12)\n\x04rate\x18\x02 \x01(\x0b\x32\x15.jobline.v1.RateLimitR\x04rate\x12%\n\x0b\x63oncurrency\x18\x03 \x01(\x05H\x00R\x0b\x63oncurrency\x88\x01\x01\x42\x0e\n\x0c_concurrency\"F\n\x15UpsertLimiterResponse\x12-\n\x07limiter\x18\x01 \x01(\x0b\x32\x13.jobline.v1.LimiterR\x07limiter\"-\n\x11GetLimiterRequest\x12\x18\n\x07limiter\x18\x01 \x01(\tR\x07limiter\"C\n\x12GetLimiterResponse\x12-\n\x07limiter\x18\x01 \x01(\x0b\x32\x13.jobline.v1.LimiterR\x07limiter\"r\n\x13ListLimitersRequest\x12\x1b\n\tpage_size\x18\x01 \x01(\x05R\x08pageSize\x12\x1d\n\npage_token\x18\x02 \x01(\tR\tpageToken\x12\x1f\n\x0bname_prefix\x18\x03 \x01(\tR\nnamePrefix\"o\n\x14ListLimitersResponse\x12/\n\x08limiters\x18\x01 \x03(\x0b\x32\x13.jobline.v1.LimiterR\x08limiters\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"0\n\x14\x44\x65leteLimiterRequest\x12\x18\n\x07limiter\x18\x01 \x01(\tR\x07limiter\"\x17\n\x15\x44\x65leteLimiterResponse\"y\n\x13\x45mptyLimiterRequest\x12\x18\n\x07limiter\x18\x01 \x01(\tR\x07limiter\x12\x30\n\x05until\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x05until\x12\x16\n\x06reason\x18\x03 \x01(\tR\x06reason\"E\n\x14\x45mptyLimiterResponse\x12-\n\x07limiter\x18\x01 \x01(\x0b\x32\x13.jobline.v1.LimiterR\x07limiter2\xaf\x03\n\x0eLimiterService\x12T\n\rUpsertLimiter\x12 .jobline.v1.UpsertLimiterRequest\x1a!.jobline.v1.UpsertLimiterResponse\x12K\n\nGetLimiter\x12\x1d.jobline.v1.GetLimiterRequest\x1a\x1e.jobline.v1.GetLimiterResponse\x12Q\n\x0cListLimiters\x12\x1f.jobline.v1.ListLimitersRequest\x1a .jobline.v1.ListLimitersResponse\x12T\n\rDeleteLimiter\x12 .jobline.v1.DeleteLimiterRequest\x1a!.jobline.v1.DeleteLimiterResponse\x12Q\n\x0c\x45mptyLimiter\x12\x1f.jobline.v1.EmptyLimiterRequest\x1a .jobline.v1.EmptyLimiterResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n jobline/v1/limiter_service.proto\x12\njobline.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16jobline/v1/queue.proto\"\x81\x03\n\x07Limiter\x12\x12\n\x04name\x18\x01 \x01(\tR\x04name\x12)\n\x04rate\x18\x02 \x01(\x0b\x32\x15.jobline.v1.RateLimitR\x04rate\x12%\n\x0b\x63oncurrency\x18\x03 \x01(\x05H\x00R\x0b\x63oncurrency\x88\x01\x01\x12\x16\n\x06\x61\x63tive\x18\x04 \x01(\x03R\x06\x61\x63tive\x12\x1b\n\x06tokens\x18\x05 \x01(\x03H\x01R\x06tokens\x88\x01\x01\x12?\n\rlimited_until\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x0climitedUntil\x12\x1d\n\nlimited_by\x18\x07 \x01(\tR\tlimitedBy\x12%\n\x0elimited_reason\x18\x08 \x01(\tR\rlimitedReason\x12\x39\n\ncreated_at\x18\t \x01(\x0b\x32\x1a.google.protobuf.TimestampR\tcreatedAtB\x0e\n\x0c_concurrencyB\t\n\x07_tokens\"\xaa\x01\n\x14UpsertLimiterRequest\x12\x18\n\x07limiter\x18\x01 \x01(\tR\x07limiter\x12)\n\x04rate\x18\x02 \x01(\x0b\x32\x15.jobline.v1.RateLimitR\x04rate\x12%\n\x0b\x63oncurrency\x18\x03 \x01(\x05H\x00R\x0b\x63oncurrency\x88\x01\x01\x12\x16\n\x06reason\x18\x04 \x01(\tR\x06reasonB\x0e\n\x0c_concurrency\"i\n\x15UpsertLimiterResponse\x12-\n\x07limiter\x18\x01 \x01(\x0b\x32\x13.jobline.v1.LimiterR\x07limiter\x12!\n\x0coperation_id\x18\x02 \x01(\tR\x0boperationId\"-\n\x11GetLimiterRequest\x12\x18\n\x07limiter\x18\x01 \x01(\tR\x07limiter\"C\n\x12GetLimiterResponse\x12-\n\x07limiter\x18\x01 \x01(\x0b\x32\x13.jobline.v1.LimiterR\x07limiter\"r\n\x13ListLimitersRequest\x12\x1b\n\tpage_size\x18\x01 \x01(\x05R\x08pageSize\x12\x1d\n\npage_token\x18\x02 \x01(\tR\tpageToken\x12\x1f\n\x0bname_prefix\x18\x03 \x01(\tR\nnamePrefix\"o\n\x14ListLimitersResponse\x12/\n\x08limiters\x18\x01 \x03(\x0b\x32\x13.jobline.v1.LimiterR\x08limiters\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"H\n\x14\x44\x65leteLimiterRequest\x12\x18\n\x07limiter\x18\x01 \x01(\tR\x07limiter\x12\x16\n\x06reason\x18\x02 \x01(\tR\x06reason\":\n\x15\x44\x65leteLimiterResponse\x12!\n\x0coperation_id\x18\x01 \x01(\tR\x0boperationId\"y\n\x13\x45mptyLimiterRequest\x12\x18\n\x07limiter\x18\x01 \x01(\tR\x07limiter\x12\x30\n\x05until\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x05until\x12\x16\n\x06reason\x18\x03 \x01(\tR\x06reason\"h\n\x14\x45mptyLimiterResponse\x12-\n\x07limiter\x18\x01 \x01(\x0b\x32\x13.jobline.v1.LimiterR\x07limiter\x12!\n\x0coperation_id\x18\x02 \x01(\tR\x0boperationId2\xaf\x03\n\x0eLimiterService\x12T\n\rUpsertLimiter\x12 .jobline.v1.UpsertLimiterRequest\x1a!.jobline.v1.UpsertLimiterResponse\x12K\n\nGetLimiter\x12\x1d.jobline.v1.GetLimiterRequest\x1a\x1e.jobline.v1.GetLimiterResponse\x12Q\n\x0cListLimiters\x12\x1f.jobline.v1.ListLimitersRequest\x1a .jobline.v1.ListLimitersResponse\x12T\n\rDeleteLimiter\x12 .jobline.v1.DeleteLimiterRequest\x1a!.jobline.v1.DeleteLimiterResponse\x12Q\n\x0c\x45mptyLimiter\x12\x1f.jobline.v1.EmptyLimiterRequest\x1a .jobline.v1.EmptyLimiterResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -36,25 +36,25 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LIMITER']._serialized_start=106
   _globals['_LIMITER']._serialized_end=491
   _globals['_UPSERTLIMITERREQUEST']._serialized_start=494
-  _globals['_UPSERTLIMITERREQUEST']._serialized_end=640
-  _globals['_UPSERTLIMITERRESPONSE']._serialized_start=642
-  _globals['_UPSERTLIMITERRESPONSE']._serialized_end=712
-  _globals['_GETLIMITERREQUEST']._serialized_start=714
-  _globals['_GETLIMITERREQUEST']._serialized_end=759
-  _globals['_GETLIMITERRESPONSE']._serialized_start=761
-  _globals['_GETLIMITERRESPONSE']._serialized_end=828
-  _globals['_LISTLIMITERSREQUEST']._serialized_start=830
-  _globals['_LISTLIMITERSREQUEST']._serialized_end=944
-  _globals['_LISTLIMITERSRESPONSE']._serialized_start=946
-  _globals['_LISTLIMITERSRESPONSE']._serialized_end=1057
-  _globals['_DELETELIMITERREQUEST']._serialized_start=1059
-  _globals['_DELETELIMITERREQUEST']._serialized_end=1107
-  _globals['_DELETELIMITERRESPONSE']._serialized_start=1109
-  _globals['_DELETELIMITERRESPONSE']._serialized_end=1132
-  _globals['_EMPTYLIMITERREQUEST']._serialized_start=1134
-  _globals['_EMPTYLIMITERREQUEST']._serialized_end=1255
-  _globals['_EMPTYLIMITERRESPONSE']._serialized_start=1257
-  _globals['_EMPTYLIMITERRESPONSE']._serialized_end=1326
-  _globals['_LIMITERSERVICE']._serialized_start=1329
-  _globals['_LIMITERSERVICE']._serialized_end=1760
+  _globals['_UPSERTLIMITERREQUEST']._serialized_end=664
+  _globals['_UPSERTLIMITERRESPONSE']._serialized_start=666
+  _globals['_UPSERTLIMITERRESPONSE']._serialized_end=771
+  _globals['_GETLIMITERREQUEST']._serialized_start=773
+  _globals['_GETLIMITERREQUEST']._serialized_end=818
+  _globals['_GETLIMITERRESPONSE']._serialized_start=820
+  _globals['_GETLIMITERRESPONSE']._serialized_end=887
+  _globals['_LISTLIMITERSREQUEST']._serialized_start=889
+  _globals['_LISTLIMITERSREQUEST']._serialized_end=1003
+  _globals['_LISTLIMITERSRESPONSE']._serialized_start=1005
+  _globals['_LISTLIMITERSRESPONSE']._serialized_end=1116
+  _globals['_DELETELIMITERREQUEST']._serialized_start=1118
+  _globals['_DELETELIMITERREQUEST']._serialized_end=1190
+  _globals['_DELETELIMITERRESPONSE']._serialized_start=1192
+  _globals['_DELETELIMITERRESPONSE']._serialized_end=1250
+  _globals['_EMPTYLIMITERREQUEST']._serialized_start=1252
+  _globals['_EMPTYLIMITERREQUEST']._serialized_end=1373
+  _globals['_EMPTYLIMITERRESPONSE']._serialized_start=1375
+  _globals['_EMPTYLIMITERRESPONSE']._serialized_end=1479
+  _globals['_LIMITERSERVICE']._serialized_start=1482
+  _globals['_LIMITERSERVICE']._serialized_end=1913
 # @@protoc_insertion_point(module_scope)

@@ -96,10 +96,13 @@ class UpsertLimiterRequest(_message.Message):
     LIMITER_FIELD_NUMBER: _builtins.int
     RATE_FIELD_NUMBER: _builtins.int
     CONCURRENCY_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
     limiter: _builtins.str
     """Required. Its name: as that of a queue."""
     concurrency: _builtins.int
     """Optional. How many jobs may be ACTIVE at once, 1 … 1,000,000. Unset: no limit."""
+    reason: _builtins.str
+    """Optional. Why, ≤ 1,024 characters; kept with the operation."""
     @_builtins.property
     def rate(self) -> _queue_pb2.RateLimit:
         """Optional. How many jobs may start in a time. Unset: no limit. One of `rate` and `concurrency` is required."""
@@ -110,10 +113,11 @@ class UpsertLimiterRequest(_message.Message):
         limiter: _builtins.str = ...,
         rate: _queue_pb2.RateLimit | None = ...,
         concurrency: _builtins.int | None = ...,
+        reason: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_concurrency", b"_concurrency", "concurrency", b"concurrency", "rate", b"rate"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_concurrency", b"_concurrency", "concurrency", b"concurrency", "limiter", b"limiter", "rate", b"rate"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_concurrency", b"_concurrency", "concurrency", b"concurrency", "limiter", b"limiter", "rate", b"rate", "reason", b"reason"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__concurrency: _TypeAlias = _typing.Literal["concurrency"]  # noqa: Y015
     _WhichOneofArgType__concurrency: _TypeAlias = _typing.Literal["_concurrency", b"_concurrency"]  # noqa: Y015
@@ -128,6 +132,9 @@ class UpsertLimiterResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     LIMITER_FIELD_NUMBER: _builtins.int
+    OPERATION_ID_FIELD_NUMBER: _builtins.int
+    operation_id: _builtins.str
+    """Output only. Names the operation, see `AdminService.ListOperations`."""
     @_builtins.property
     def limiter(self) -> Global___Limiter:
         """Output only. The limiter."""
@@ -136,10 +143,11 @@ class UpsertLimiterResponse(_message.Message):
         self,
         *,
         limiter: Global___Limiter | None = ...,
+        operation_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["limiter", b"limiter"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["limiter", b"limiter"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["limiter", b"limiter", "operation_id", b"operation_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -256,16 +264,20 @@ class DeleteLimiterRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     LIMITER_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
     limiter: _builtins.str
     """Required. Its name."""
+    reason: _builtins.str
+    """Optional. Why, ≤ 1,024 characters; kept with the operation."""
     def __init__(
         self,
         *,
         limiter: _builtins.str = ...,
+        reason: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["limiter", b"limiter"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["limiter", b"limiter", "reason", b"reason"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -277,12 +289,17 @@ class DeleteLimiterResponse(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    OPERATION_ID_FIELD_NUMBER: _builtins.int
+    operation_id: _builtins.str
+    """Output only. Names the operation, see `AdminService.ListOperations`."""
     def __init__(
         self,
+        *,
+        operation_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["operation_id", b"operation_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -329,6 +346,9 @@ class EmptyLimiterResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     LIMITER_FIELD_NUMBER: _builtins.int
+    OPERATION_ID_FIELD_NUMBER: _builtins.int
+    operation_id: _builtins.str
+    """Output only. Names the operation, see `AdminService.ListOperations`."""
     @_builtins.property
     def limiter(self) -> Global___Limiter:
         """Output only. The limiter."""
@@ -337,10 +357,11 @@ class EmptyLimiterResponse(_message.Message):
         self,
         *,
         limiter: Global___Limiter | None = ...,
+        operation_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["limiter", b"limiter"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["limiter", b"limiter"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["limiter", b"limiter", "operation_id", b"operation_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

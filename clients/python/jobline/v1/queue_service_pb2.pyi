@@ -64,6 +64,9 @@ class LimitQueueResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     QUEUE_FIELD_NUMBER: _builtins.int
+    OPERATION_ID_FIELD_NUMBER: _builtins.int
+    operation_id: _builtins.str
+    """Output only. Names the operation, see `AdminService.ListOperations`."""
     @_builtins.property
     def queue(self) -> _queue_pb2.Queue:
         """Output only. The queue."""
@@ -72,10 +75,11 @@ class LimitQueueResponse(_message.Message):
         self,
         *,
         queue: _queue_pb2.Queue | None = ...,
+        operation_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["queue", b"queue"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["queue", b"queue"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["operation_id", b"operation_id", "queue", b"queue"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -259,7 +263,7 @@ class UpdateQueueRequest(_message.Message):
     queue: _builtins.str
     """Required. Its name."""
     reason: _builtins.str
-    """Optional. Why, ≤ 1,024 characters; said in the log of the server."""
+    """Optional. Why, ≤ 1,024 characters; kept with the operation."""
     @_builtins.property
     def settings(self) -> _queue_pb2.QueueSettings:
         """Required. The new settings."""
@@ -293,6 +297,9 @@ class UpdateQueueResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     QUEUE_FIELD_NUMBER: _builtins.int
+    OPERATION_ID_FIELD_NUMBER: _builtins.int
+    operation_id: _builtins.str
+    """Output only. Names the operation, see `AdminService.ListOperations`."""
     @_builtins.property
     def queue(self) -> _queue_pb2.Queue:
         """Output only. The queue."""
@@ -301,10 +308,11 @@ class UpdateQueueResponse(_message.Message):
         self,
         *,
         queue: _queue_pb2.Queue | None = ...,
+        operation_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["queue", b"queue"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["queue", b"queue"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["operation_id", b"operation_id", "queue", b"queue"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -321,7 +329,7 @@ class PauseQueueRequest(_message.Message):
     queue: _builtins.str
     """Required. Its name."""
     reason: _builtins.str
-    """Optional. Why, ≤ 1,024 characters; said in the log of the server, and shown with
+    """Optional. Why, ≤ 1,024 characters; kept with the operation, and shown with
     the queue while it is paused.
     """
     def __init__(
@@ -345,6 +353,9 @@ class PauseQueueResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     QUEUE_FIELD_NUMBER: _builtins.int
+    OPERATION_ID_FIELD_NUMBER: _builtins.int
+    operation_id: _builtins.str
+    """Output only. Names the operation, see `AdminService.ListOperations`."""
     @_builtins.property
     def queue(self) -> _queue_pb2.Queue:
         """Output only. The queue."""
@@ -353,10 +364,11 @@ class PauseQueueResponse(_message.Message):
         self,
         *,
         queue: _queue_pb2.Queue | None = ...,
+        operation_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["queue", b"queue"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["queue", b"queue"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["operation_id", b"operation_id", "queue", b"queue"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -373,7 +385,7 @@ class ResumeQueueRequest(_message.Message):
     queue: _builtins.str
     """Required. Its name."""
     reason: _builtins.str
-    """Optional. Why, ≤ 1,024 characters; said in the log of the server."""
+    """Optional. Why, ≤ 1,024 characters; kept with the operation."""
     def __init__(
         self,
         *,
@@ -395,6 +407,9 @@ class ResumeQueueResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     QUEUE_FIELD_NUMBER: _builtins.int
+    OPERATION_ID_FIELD_NUMBER: _builtins.int
+    operation_id: _builtins.str
+    """Output only. Names the operation, see `AdminService.ListOperations`."""
     @_builtins.property
     def queue(self) -> _queue_pb2.Queue:
         """Output only. The queue."""
@@ -403,10 +418,11 @@ class ResumeQueueResponse(_message.Message):
         self,
         *,
         queue: _queue_pb2.Queue | None = ...,
+        operation_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["queue", b"queue"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["queue", b"queue"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["operation_id", b"operation_id", "queue", b"queue"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -426,7 +442,7 @@ class DrainQueueRequest(_message.Message):
     dry_run: _builtins.bool
     """Optional. Count only."""
     reason: _builtins.str
-    """Optional. Why, ≤ 1,024 characters; said in the log of the server."""
+    """Optional. Why, ≤ 1,024 characters; kept with the operation."""
     def __init__(
         self,
         *,
@@ -453,7 +469,7 @@ class DrainQueueResponse(_message.Message):
     count: _builtins.int
     """Output only. How many jobs."""
     operation_id: _builtins.str
-    """Output only. Names the operation in the log of the server."""
+    """Output only. Names the operation, see `AdminService.ListOperations`; empty for a dry run."""
     def __init__(
         self,
         *,
@@ -484,7 +500,7 @@ class CleanQueueRequest(_message.Message):
     dry_run: _builtins.bool
     """Optional. Count only."""
     reason: _builtins.str
-    """Optional. Why, ≤ 1,024 characters; said in the log of the server."""
+    """Optional. Why, ≤ 1,024 characters; kept with the operation."""
     @_builtins.property
     def states(self) -> _containers.RepeatedScalarFieldContainer[_job_pb2.JobState.ValueType]:
         """Optional. Only jobs in these ended states. Unset: COMPLETED, CANCELLED, EXPIRED and STALE, not DEAD."""
@@ -521,7 +537,7 @@ class CleanQueueResponse(_message.Message):
     count: _builtins.int
     """Output only. How many jobs."""
     operation_id: _builtins.str
-    """Output only. Names the operation in the log of the server."""
+    """Output only. Names the operation, see `AdminService.ListOperations`; empty for a dry run."""
     def __init__(
         self,
         *,
@@ -556,7 +572,7 @@ class DeleteQueueRequest(_message.Message):
     dry_run: _builtins.bool
     """Optional. Count only."""
     reason: _builtins.str
-    """Optional. Why, ≤ 1,024 characters; said in the log of the server."""
+    """Optional. Why, ≤ 1,024 characters; kept with the operation."""
     def __init__(
         self,
         *,
@@ -585,7 +601,7 @@ class DeleteQueueResponse(_message.Message):
     count: _builtins.int
     """Output only. How many jobs, ended ones included."""
     operation_id: _builtins.str
-    """Output only. Names the operation in the log of the server."""
+    """Output only. Names the operation, see `AdminService.ListOperations`; empty for a dry run."""
     def __init__(
         self,
         *,
@@ -678,7 +694,7 @@ class UpdateGroupRequest(_message.Message):
     group: _builtins.str
     """Required. Its name, 1 … 256 characters."""
     reason: _builtins.str
-    """Optional. Why, ≤ 1,024 characters; said in the log of the server."""
+    """Optional. Why, ≤ 1,024 characters; kept with the operation."""
     @_builtins.property
     def settings(self) -> _queue_pb2.GroupSettings:
         """Required. The new settings."""
@@ -713,6 +729,9 @@ class UpdateGroupResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     GROUP_FIELD_NUMBER: _builtins.int
+    OPERATION_ID_FIELD_NUMBER: _builtins.int
+    operation_id: _builtins.str
+    """Output only. Names the operation, see `AdminService.ListOperations`."""
     @_builtins.property
     def group(self) -> _queue_pb2.Group:
         """Output only. The group."""
@@ -721,10 +740,11 @@ class UpdateGroupResponse(_message.Message):
         self,
         *,
         group: _queue_pb2.Group | None = ...,
+        operation_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["group", b"group"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["group", b"group"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["group", b"group", "operation_id", b"operation_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -744,7 +764,7 @@ class PauseGroupRequest(_message.Message):
     group: _builtins.str
     """Required. Its name, 1 … 256 characters."""
     reason: _builtins.str
-    """Optional. Why, ≤ 1,024 characters; said in the log of the server, and shown with the group while it is
+    """Optional. Why, ≤ 1,024 characters; kept with the operation, and shown with the group while it is
     paused.
     """
     def __init__(
@@ -769,6 +789,9 @@ class PauseGroupResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     GROUP_FIELD_NUMBER: _builtins.int
+    OPERATION_ID_FIELD_NUMBER: _builtins.int
+    operation_id: _builtins.str
+    """Output only. Names the operation, see `AdminService.ListOperations`."""
     @_builtins.property
     def group(self) -> _queue_pb2.Group:
         """Output only. The group."""
@@ -777,10 +800,11 @@ class PauseGroupResponse(_message.Message):
         self,
         *,
         group: _queue_pb2.Group | None = ...,
+        operation_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["group", b"group"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["group", b"group"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["group", b"group", "operation_id", b"operation_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -831,6 +855,9 @@ class LimitGroupResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     GROUP_FIELD_NUMBER: _builtins.int
+    OPERATION_ID_FIELD_NUMBER: _builtins.int
+    operation_id: _builtins.str
+    """Output only. Names the operation, see `AdminService.ListOperations`."""
     @_builtins.property
     def group(self) -> _queue_pb2.Group:
         """Output only. The group."""
@@ -839,10 +866,11 @@ class LimitGroupResponse(_message.Message):
         self,
         *,
         group: _queue_pb2.Group | None = ...,
+        operation_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["group", b"group"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["group", b"group"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["group", b"group", "operation_id", b"operation_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -862,7 +890,7 @@ class ResumeGroupRequest(_message.Message):
     group: _builtins.str
     """Required. Its name, 1 … 256 characters."""
     reason: _builtins.str
-    """Optional. Why, ≤ 1,024 characters; said in the log of the server."""
+    """Optional. Why, ≤ 1,024 characters; kept with the operation."""
     def __init__(
         self,
         *,
@@ -885,6 +913,9 @@ class ResumeGroupResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     GROUP_FIELD_NUMBER: _builtins.int
+    OPERATION_ID_FIELD_NUMBER: _builtins.int
+    operation_id: _builtins.str
+    """Output only. Names the operation, see `AdminService.ListOperations`."""
     @_builtins.property
     def group(self) -> _queue_pb2.Group:
         """Output only. The group."""
@@ -893,10 +924,11 @@ class ResumeGroupResponse(_message.Message):
         self,
         *,
         group: _queue_pb2.Group | None = ...,
+        operation_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["group", b"group"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["group", b"group"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["group", b"group", "operation_id", b"operation_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

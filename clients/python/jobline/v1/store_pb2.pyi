@@ -11,6 +11,7 @@ from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from jobline.v1 import job_pb2 as _job_pb2
 from jobline.v1 import queue_pb2 as _queue_pb2
 import builtins as _builtins
@@ -23,6 +24,34 @@ else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class _StoredOperationState:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _StoredOperationStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_StoredOperationState.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    STORED_OPERATION_STATE_UNSPECIFIED: _StoredOperationState.ValueType  # 0
+    """Not set."""
+    STORED_OPERATION_STATE_STARTED: _StoredOperationState.ValueType  # 1
+    """It goes on, or the server stopped before it was over."""
+    STORED_OPERATION_STATE_DONE: _StoredOperationState.ValueType  # 2
+    """It is over."""
+    STORED_OPERATION_STATE_INTERRUPTED: _StoredOperationState.ValueType  # 3
+    """Its caller went away, or a failure ended it: what was done until then stays done."""
+
+class StoredOperationState(_StoredOperationState, metaclass=_StoredOperationStateEnumTypeWrapper):
+    """How far an operation is."""
+
+STORED_OPERATION_STATE_UNSPECIFIED: StoredOperationState.ValueType  # 0
+"""Not set."""
+STORED_OPERATION_STATE_STARTED: StoredOperationState.ValueType  # 1
+"""It goes on, or the server stopped before it was over."""
+STORED_OPERATION_STATE_DONE: StoredOperationState.ValueType  # 2
+"""It is over."""
+STORED_OPERATION_STATE_INTERRUPTED: StoredOperationState.ValueType  # 3
+"""Its caller went away, or a failure ended it: what was done until then stays done."""
+Global___StoredOperationState: _TypeAlias = StoredOperationState  # noqa: Y015
 
 @_typing.final
 class StoredHeaderColumn(_message.Message):
@@ -1043,6 +1072,7 @@ class StoredShard(_message.Message):
     FRONT_ORDER_FIELD_NUMBER: _builtins.int
     AGED_MS_FIELD_NUMBER: _builtins.int
     AGED_BEHIND_MS_FIELD_NUMBER: _builtins.int
+    TOLD_OFFSET_FIELD_NUMBER: _builtins.int
     next_sequence: _builtins.int
     """Output only. The next free sequence number."""
     next_order: _builtins.int
@@ -1053,6 +1083,8 @@ class StoredShard(_message.Message):
     """Output only. The time that windows of keys run by, at the newest fact that says it."""
     aged_behind_ms: _builtins.int
     """Output only. By how much the wall clock was ahead of that time then."""
+    told_offset: _builtins.int
+    """Output only. The last row of its journal whose events webhooks were told of."""
     def __init__(
         self,
         *,
@@ -1061,10 +1093,11 @@ class StoredShard(_message.Message):
         front_order: _builtins.int = ...,
         aged_ms: _builtins.int = ...,
         aged_behind_ms: _builtins.int = ...,
+        told_offset: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["aged_behind_ms", b"aged_behind_ms", "aged_ms", b"aged_ms", "front_order", b"front_order", "next_order", b"next_order", "next_sequence", b"next_sequence"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["aged_behind_ms", b"aged_behind_ms", "aged_ms", b"aged_ms", "front_order", b"front_order", "next_order", b"next_order", "next_sequence", b"next_sequence", "told_offset", b"told_offset"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1081,6 +1114,7 @@ class ShardMessage(_message.Message):
     JOBS_NOT_LIVE_FIELD_NUMBER: _builtins.int
     ENDS_OF_JOBS_FIELD_NUMBER: _builtins.int
     FORGET_JOBS_FIELD_NUMBER: _builtins.int
+    BATCH_COUNTS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def push_jobs(self) -> Global___PushJobs:
         """Jobs are to be pushed."""
@@ -1101,6 +1135,10 @@ class ShardMessage(_message.Message):
     def forget_jobs(self) -> Global___AwaitJobs:
         """A shard waits for jobs no more."""
 
+    @_builtins.property
+    def batch_counts(self) -> Global___BatchCounts:
+        """Members of batches of the receiving shard ended, or were put back."""
+
     def __init__(
         self,
         *,
@@ -1109,16 +1147,219 @@ class ShardMessage(_message.Message):
         jobs_not_live: Global___JobsNotLive | None = ...,
         ends_of_jobs: Global___EndsOfJobs | None = ...,
         forget_jobs: Global___AwaitJobs | None = ...,
+        batch_counts: Global___BatchCounts | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["await_jobs", b"await_jobs", "ends_of_jobs", b"ends_of_jobs", "forget_jobs", b"forget_jobs", "jobs_not_live", b"jobs_not_live", "message", b"message", "push_jobs", b"push_jobs"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["await_jobs", b"await_jobs", "batch_counts", b"batch_counts", "ends_of_jobs", b"ends_of_jobs", "forget_jobs", b"forget_jobs", "jobs_not_live", b"jobs_not_live", "message", b"message", "push_jobs", b"push_jobs"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["await_jobs", b"await_jobs", "ends_of_jobs", b"ends_of_jobs", "forget_jobs", b"forget_jobs", "jobs_not_live", b"jobs_not_live", "message", b"message", "push_jobs", b"push_jobs"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["await_jobs", b"await_jobs", "batch_counts", b"batch_counts", "ends_of_jobs", b"ends_of_jobs", "forget_jobs", b"forget_jobs", "jobs_not_live", b"jobs_not_live", "message", b"message", "push_jobs", b"push_jobs"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["push_jobs", "await_jobs", "jobs_not_live", "ends_of_jobs", "forget_jobs"]  # noqa: Y015
+    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["push_jobs", "await_jobs", "jobs_not_live", "ends_of_jobs", "forget_jobs", "batch_counts"]  # noqa: Y015
     _WhichOneofArgType_message: _TypeAlias = _typing.Literal["message", b"message"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_message) -> _WhichOneofReturnType_message | None: ...
 
 Global___ShardMessage: _TypeAlias = ShardMessage  # noqa: Y015
+
+@_typing.final
+class BatchCounts(_message.Message):
+    """Changes of the counts of batches, in columns; those of members that were put back are negative."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    IDS_FIELD_NUMBER: _builtins.int
+    DONE_FIELD_NUMBER: _builtins.int
+    DEAD_FIELD_NUMBER: _builtins.int
+    CANCELLED_FIELD_NUMBER: _builtins.int
+    EXPIRED_FIELD_NUMBER: _builtins.int
+    DELETED_FIELD_NUMBER: _builtins.int
+    HAS_DIED_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. The batches."""
+
+    @_builtins.property
+    def done(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. Members that completed."""
+
+    @_builtins.property
+    def dead(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. Members that died."""
+
+    @_builtins.property
+    def cancelled(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. Members that were cancelled."""
+
+    @_builtins.property
+    def expired(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. Members that expired."""
+
+    @_builtins.property
+    def deleted(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. Members that were deleted before they ended."""
+
+    @_builtins.property
+    def has_died(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bool]:
+        """Output only. Whether any died, even if it was put back since."""
+
+    def __init__(
+        self,
+        *,
+        ids: _abc.Iterable[_builtins.int] | None = ...,
+        done: _abc.Iterable[_builtins.int] | None = ...,
+        dead: _abc.Iterable[_builtins.int] | None = ...,
+        cancelled: _abc.Iterable[_builtins.int] | None = ...,
+        expired: _abc.Iterable[_builtins.int] | None = ...,
+        deleted: _abc.Iterable[_builtins.int] | None = ...,
+        has_died: _abc.Iterable[_builtins.bool] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cancelled", b"cancelled", "dead", b"dead", "deleted", b"deleted", "done", b"done", "expired", b"expired", "has_died", b"has_died", "ids", b"ids"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BatchCounts: _TypeAlias = BatchCounts  # noqa: Y015
+
+@_typing.final
+class StoredCallback(_message.Message):
+    """A job that a batch pushes."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    QUEUE_FIELD_NUMBER: _builtins.int
+    OPTIONS_FIELD_NUMBER: _builtins.int
+    PAYLOAD_FIELD_NUMBER: _builtins.int
+    GROUP_FIELD_NUMBER: _builtins.int
+    UNIQUE_KEY_FIELD_NUMBER: _builtins.int
+    DELAY_MS_FIELD_NUMBER: _builtins.int
+    SHARD_FIELD_NUMBER: _builtins.int
+    queue: _builtins.str
+    """Output only. The queue."""
+    options: _builtins.bytes
+    """Output only. Its options: a JobOptions as bytes, without group and unique key."""
+    payload: _builtins.bytes
+    """Output only. Its payload."""
+    group: _builtins.str
+    """Output only. Its group."""
+    unique_key: _builtins.str
+    """Output only. Its unique key."""
+    delay_ms: _builtins.int
+    """Output only. How long after its push it becomes READY."""
+    shard: _builtins.int
+    """Output only. The shard of the queue."""
+    def __init__(
+        self,
+        *,
+        queue: _builtins.str = ...,
+        options: _builtins.bytes = ...,
+        payload: _builtins.bytes = ...,
+        group: _builtins.str = ...,
+        unique_key: _builtins.str = ...,
+        delay_ms: _builtins.int = ...,
+        shard: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["delay_ms", b"delay_ms", "group", b"group", "options", b"options", "payload", b"payload", "queue", b"queue", "shard", b"shard", "unique_key", b"unique_key"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StoredCallback: _TypeAlias = StoredCallback  # noqa: Y015
+
+@_typing.final
+class StoredBatch(_message.Message):
+    """A batch of this shard, or what is still to be sent to the shard of another one."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    TAGS_FIELD_NUMBER: _builtins.int
+    PARENT_ID_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    ON_SUCCESS_FIELD_NUMBER: _builtins.int
+    ON_COMPLETE_FIELD_NUMBER: _builtins.int
+    ON_FIRST_DEATH_FIELD_NUMBER: _builtins.int
+    TOTAL_FIELD_NUMBER: _builtins.int
+    COUNTS_FIELD_NUMBER: _builtins.int
+    CREATED_MS_FIELD_NUMBER: _builtins.int
+    CLOSED_MS_FIELD_NUMBER: _builtins.int
+    COMPLETED_MS_FIELD_NUMBER: _builtins.int
+    CANCELLED_MS_FIELD_NUMBER: _builtins.int
+    CANCELLED_BY_FIELD_NUMBER: _builtins.int
+    CANCEL_REASON_FIELD_NUMBER: _builtins.int
+    CALLED_FIELD_NUMBER: _builtins.int
+    id: _builtins.int
+    """Output only. Its id."""
+    name: _builtins.str
+    """Output only. Its name."""
+    parent_id: _builtins.int
+    """Output only. The batch that it is a member of; 0: none."""
+    request_id: _builtins.str
+    """Output only. The id of the request that created it."""
+    total: _builtins.int
+    """Output only. Members."""
+    created_ms: _builtins.int
+    """Output only. When it was created, in milliseconds since 1970."""
+    closed_ms: _builtins.int
+    """Output only. When it was closed; 0: it is open."""
+    completed_ms: _builtins.int
+    """Output only. When it became complete; 0: it is not."""
+    cancelled_ms: _builtins.int
+    """Output only. When it was cancelled; 0: it was not."""
+    cancelled_by: _builtins.str
+    """Output only. Who cancelled it."""
+    cancel_reason: _builtins.str
+    """Output only. Why."""
+    called: _builtins.int
+    """Output only. Callbacks that were decided, as in BatchCalled."""
+    @_builtins.property
+    def tags(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Output only. Its tags."""
+
+    @_builtins.property
+    def on_success(self) -> Global___StoredCallback:
+        """Output only. Pushed when all members have completed."""
+
+    @_builtins.property
+    def on_complete(self) -> Global___StoredCallback:
+        """Output only. Pushed when all members have ended."""
+
+    @_builtins.property
+    def on_first_death(self) -> Global___StoredCallback:
+        """Output only. Pushed when the first member is dead."""
+
+    @_builtins.property
+    def counts(self) -> Global___BatchCounts:
+        """Output only. How members ended; of a batch of another shard what is still to be sent."""
+
+    def __init__(
+        self,
+        *,
+        id: _builtins.int = ...,
+        name: _builtins.str = ...,
+        tags: _abc.Iterable[_builtins.str] | None = ...,
+        parent_id: _builtins.int = ...,
+        request_id: _builtins.str = ...,
+        on_success: Global___StoredCallback | None = ...,
+        on_complete: Global___StoredCallback | None = ...,
+        on_first_death: Global___StoredCallback | None = ...,
+        total: _builtins.int = ...,
+        counts: Global___BatchCounts | None = ...,
+        created_ms: _builtins.int = ...,
+        closed_ms: _builtins.int = ...,
+        completed_ms: _builtins.int = ...,
+        cancelled_ms: _builtins.int = ...,
+        cancelled_by: _builtins.str = ...,
+        cancel_reason: _builtins.str = ...,
+        called: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["counts", b"counts", "on_complete", b"on_complete", "on_first_death", b"on_first_death", "on_success", b"on_success"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["called", b"called", "cancel_reason", b"cancel_reason", "cancelled_by", b"cancelled_by", "cancelled_ms", b"cancelled_ms", "closed_ms", b"closed_ms", "completed_ms", b"completed_ms", "counts", b"counts", "created_ms", b"created_ms", "id", b"id", "name", b"name", "on_complete", b"on_complete", "on_first_death", b"on_first_death", "on_success", b"on_success", "parent_id", b"parent_id", "request_id", b"request_id", "tags", b"tags", "total", b"total"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StoredBatch: _TypeAlias = StoredBatch  # noqa: Y015
 
 @_typing.final
 class AwaitJobs(_message.Message):
@@ -1241,6 +1482,9 @@ class PushJobs(_message.Message):
     PAYLOAD_BLOCK_FIELD_NUMBER: _builtins.int
     COUNT_FIELD_NUMBER: _builtins.int
     COLUMNS_FIELD_NUMBER: _builtins.int
+    GROUP_FIELD_NUMBER: _builtins.int
+    UNIQUE_KEY_FIELD_NUMBER: _builtins.int
+    DELAY_MS_FIELD_NUMBER: _builtins.int
     queue: _builtins.str
     """Output only. The queue."""
     options: _builtins.bytes
@@ -1249,6 +1493,12 @@ class PushJobs(_message.Message):
     """Output only. One payload a job: a PayloadBlock as bytes."""
     count: _builtins.int
     """Output only. How many jobs."""
+    group: _builtins.str
+    """Output only. The group of the only job."""
+    unique_key: _builtins.str
+    """Output only. The unique key of the only job."""
+    delay_ms: _builtins.int
+    """Output only. How long after their push they become READY."""
     @_builtins.property
     def columns(self) -> Global___StoredColumns:
         """Output only. What they have of their own; unset: nothing."""
@@ -1261,10 +1511,13 @@ class PushJobs(_message.Message):
         payload_block: _builtins.bytes = ...,
         count: _builtins.int = ...,
         columns: Global___StoredColumns | None = ...,
+        group: _builtins.str = ...,
+        unique_key: _builtins.str = ...,
+        delay_ms: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["columns", b"columns"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["columns", b"columns", "count", b"count", "options", b"options", "payload_block", b"payload_block", "queue", b"queue"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["columns", b"columns", "count", b"count", "delay_ms", b"delay_ms", "group", b"group", "options", b"options", "payload_block", b"payload_block", "queue", b"queue", "unique_key", b"unique_key"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1393,3 +1646,787 @@ class StoredGroup(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___StoredGroup: _TypeAlias = StoredGroup  # noqa: Y015
+
+@_typing.final
+class StoredScheduleSettings(_message.Message):
+    """The settings of a schedule."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    QUEUE_FIELD_NUMBER: _builtins.int
+    CRON_FIELD_NUMBER: _builtins.int
+    EVERY_MS_FIELD_NUMBER: _builtins.int
+    TIME_ZONE_FIELD_NUMBER: _builtins.int
+    START_MS_FIELD_NUMBER: _builtins.int
+    END_MS_FIELD_NUMBER: _builtins.int
+    LIMIT_FIELD_NUMBER: _builtins.int
+    IMMEDIATELY_FIELD_NUMBER: _builtins.int
+    JITTER_MS_FIELD_NUMBER: _builtins.int
+    SKIP_IF_NO_WORKER_FIELD_NUMBER: _builtins.int
+    OPTIONS_FIELD_NUMBER: _builtins.int
+    GROUP_FIELD_NUMBER: _builtins.int
+    UNIQUE_KEY_FIELD_NUMBER: _builtins.int
+    PAYLOAD_FIELD_NUMBER: _builtins.int
+    DELAY_MS_FIELD_NUMBER: _builtins.int
+    OVERLAP_FIELD_NUMBER: _builtins.int
+    MISSED_FIELD_NUMBER: _builtins.int
+    queue: _builtins.str
+    """Output only. Its queue."""
+    cron: _builtins.str
+    """Output only. Its cron expression; "" if it has `every_ms`."""
+    every_ms: _builtins.int
+    """Output only. Milliseconds between runs; 0 if it has `cron`."""
+    time_zone: _builtins.str
+    """Output only. The time zone of `cron`; "" is UTC."""
+    start_ms: _builtins.int
+    """Output only. No run before, in milliseconds since 1970; 0: unset."""
+    end_ms: _builtins.int
+    """Output only. No run after; 0: unset."""
+    limit: _builtins.int
+    """Output only. How many jobs it pushes in all; 0: no limit."""
+    immediately: _builtins.bool
+    """Output only. Whether it runs at its creation."""
+    jitter_ms: _builtins.int
+    """Output only. How much later runs may start, in milliseconds."""
+    skip_if_no_worker: _builtins.bool
+    """Output only. Whether to skip runs without a worker."""
+    options: _builtins.bytes
+    """Output only. Options of its jobs, as bytes of `JobOptions` without group and unique key."""
+    group: _builtins.str
+    """Output only. Group of its jobs."""
+    unique_key: _builtins.str
+    """Output only. Unique key of its jobs."""
+    payload: _builtins.bytes
+    """Output only. Payload of its jobs."""
+    delay_ms: _builtins.int
+    """Output only. How long after a run its job becomes READY, in milliseconds."""
+    overlap: _builtins.int
+    """Output only. A `ScheduleOverlap`."""
+    missed: _builtins.int
+    """Output only. A `ScheduleMissed`."""
+    def __init__(
+        self,
+        *,
+        queue: _builtins.str = ...,
+        cron: _builtins.str = ...,
+        every_ms: _builtins.int = ...,
+        time_zone: _builtins.str = ...,
+        start_ms: _builtins.int = ...,
+        end_ms: _builtins.int = ...,
+        limit: _builtins.int = ...,
+        immediately: _builtins.bool = ...,
+        jitter_ms: _builtins.int = ...,
+        skip_if_no_worker: _builtins.bool = ...,
+        options: _builtins.bytes = ...,
+        group: _builtins.str = ...,
+        unique_key: _builtins.str = ...,
+        payload: _builtins.bytes = ...,
+        delay_ms: _builtins.int = ...,
+        overlap: _builtins.int = ...,
+        missed: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cron", b"cron", "delay_ms", b"delay_ms", "end_ms", b"end_ms", "every_ms", b"every_ms", "group", b"group", "immediately", b"immediately", "jitter_ms", b"jitter_ms", "limit", b"limit", "missed", b"missed", "options", b"options", "overlap", b"overlap", "payload", b"payload", "queue", b"queue", "skip_if_no_worker", b"skip_if_no_worker", "start_ms", b"start_ms", "time_zone", b"time_zone", "unique_key", b"unique_key"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StoredScheduleSettings: _TypeAlias = StoredScheduleSettings  # noqa: Y015
+
+@_typing.final
+class StoredSchedule(_message.Message):
+    """A schedule."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    NUMBER_FIELD_NUMBER: _builtins.int
+    SETTINGS_FIELD_NUMBER: _builtins.int
+    ANCHOR_MS_FIELD_NUMBER: _builtins.int
+    NEXT_MS_FIELD_NUMBER: _builtins.int
+    WAITING_MS_FIELD_NUMBER: _builtins.int
+    COUNT_FIELD_NUMBER: _builtins.int
+    SKIPPED_FIELD_NUMBER: _builtins.int
+    MISSED_FIELD_NUMBER: _builtins.int
+    LAST_MS_FIELD_NUMBER: _builtins.int
+    LAST_FIRED_MS_FIELD_NUMBER: _builtins.int
+    LAST_JOB_ID_FIELD_NUMBER: _builtins.int
+    LAST_STATE_FIELD_NUMBER: _builtins.int
+    LAST_ENDED_MS_FIELD_NUMBER: _builtins.int
+    SKIP_MS_FIELD_NUMBER: _builtins.int
+    SKIP_REASON_FIELD_NUMBER: _builtins.int
+    SKIP_MESSAGE_FIELD_NUMBER: _builtins.int
+    PAUSED_FIELD_NUMBER: _builtins.int
+    PAUSED_BY_FIELD_NUMBER: _builtins.int
+    PAUSE_REASON_FIELD_NUMBER: _builtins.int
+    CREATED_MS_FIELD_NUMBER: _builtins.int
+    CHANGED_MS_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Output only. Its name."""
+    number: _builtins.int
+    """Output only. Its number within the store."""
+    anchor_ms: _builtins.int
+    """Output only. Where the multiples of `every_ms` begin, in milliseconds since 1970."""
+    next_ms: _builtins.int
+    """Output only. Time of its next run; 0: none."""
+    waiting_ms: _builtins.int
+    """Output only. Time of the run that waits for the last job to end; 0: none."""
+    count: _builtins.int
+    """Output only. Jobs that it has pushed."""
+    skipped: _builtins.int
+    """Output only. Runs that pushed nothing."""
+    missed: _builtins.int
+    """Output only. Runs that were missed and left out."""
+    last_ms: _builtins.int
+    """Output only. Time of its last run that pushed a job."""
+    last_fired_ms: _builtins.int
+    """Output only. When that was pushed."""
+    last_job_id: _builtins.int
+    """Output only. Its job."""
+    last_state: _builtins.int
+    """Output only. How that job ended, a `JobState`; 0: it has not ended, or was deleted."""
+    last_ended_ms: _builtins.int
+    """Output only. When that job ended; 0: it has not."""
+    skip_ms: _builtins.int
+    """Output only. Time of its last run that was skipped."""
+    skip_reason: _builtins.int
+    """Output only. Why it was."""
+    skip_message: _builtins.str
+    """Output only. More about it."""
+    paused: _builtins.bool
+    """Output only. Whether it is paused."""
+    paused_by: _builtins.str
+    """Output only. By whom."""
+    pause_reason: _builtins.str
+    """Output only. Why."""
+    created_ms: _builtins.int
+    """Output only. When it was created."""
+    changed_ms: _builtins.int
+    """Output only. When its settings changed last."""
+    @_builtins.property
+    def settings(self) -> Global___StoredScheduleSettings:
+        """Output only. Its settings."""
+
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        number: _builtins.int = ...,
+        settings: Global___StoredScheduleSettings | None = ...,
+        anchor_ms: _builtins.int = ...,
+        next_ms: _builtins.int = ...,
+        waiting_ms: _builtins.int = ...,
+        count: _builtins.int = ...,
+        skipped: _builtins.int = ...,
+        missed: _builtins.int = ...,
+        last_ms: _builtins.int = ...,
+        last_fired_ms: _builtins.int = ...,
+        last_job_id: _builtins.int = ...,
+        last_state: _builtins.int = ...,
+        last_ended_ms: _builtins.int = ...,
+        skip_ms: _builtins.int = ...,
+        skip_reason: _builtins.int = ...,
+        skip_message: _builtins.str = ...,
+        paused: _builtins.bool = ...,
+        paused_by: _builtins.str = ...,
+        pause_reason: _builtins.str = ...,
+        created_ms: _builtins.int = ...,
+        changed_ms: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["settings", b"settings"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["anchor_ms", b"anchor_ms", "changed_ms", b"changed_ms", "count", b"count", "created_ms", b"created_ms", "last_ended_ms", b"last_ended_ms", "last_fired_ms", b"last_fired_ms", "last_job_id", b"last_job_id", "last_ms", b"last_ms", "last_state", b"last_state", "missed", b"missed", "name", b"name", "next_ms", b"next_ms", "number", b"number", "pause_reason", b"pause_reason", "paused", b"paused", "paused_by", b"paused_by", "settings", b"settings", "skip_message", b"skip_message", "skip_ms", b"skip_ms", "skip_reason", b"skip_reason", "skipped", b"skipped", "waiting_ms", b"waiting_ms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StoredSchedule: _TypeAlias = StoredSchedule  # noqa: Y015
+
+@_typing.final
+class StoredPause(_message.Message):
+    """Whether a queue, group or schedule is paused."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PAUSED_FIELD_NUMBER: _builtins.int
+    BY_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    paused: _builtins.bool
+    """Output only. Nothing is handed out."""
+    by: _builtins.str
+    """Output only. Who paused it."""
+    reason: _builtins.str
+    """Output only. Why."""
+    def __init__(
+        self,
+        *,
+        paused: _builtins.bool = ...,
+        by: _builtins.str = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["by", b"by", "paused", b"paused", "reason", b"reason"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StoredPause: _TypeAlias = StoredPause  # noqa: Y015
+
+@_typing.final
+class StoredTimeLimit(_message.Message):
+    """Until when a queue, group or limiter lets nothing out."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    UNTIL_MS_FIELD_NUMBER: _builtins.int
+    BY_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    until_ms: _builtins.int
+    """Output only. The time, in milliseconds since 1970; 0: no such limit."""
+    by: _builtins.str
+    """Output only. Who said so."""
+    reason: _builtins.str
+    """Output only. Why."""
+    def __init__(
+        self,
+        *,
+        until_ms: _builtins.int = ...,
+        by: _builtins.str = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["by", b"by", "reason", b"reason", "until_ms", b"until_ms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StoredTimeLimit: _TypeAlias = StoredTimeLimit  # noqa: Y015
+
+@_typing.final
+class StoredPauseChange(_message.Message):
+    """A pause or its end."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BEFORE_FIELD_NUMBER: _builtins.int
+    AFTER_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def before(self) -> Global___StoredPause:
+        """Output only. As it was."""
+
+    @_builtins.property
+    def after(self) -> Global___StoredPause:
+        """Output only. As it is from then on."""
+
+    def __init__(
+        self,
+        *,
+        before: Global___StoredPause | None = ...,
+        after: Global___StoredPause | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "before", b"before"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "before", b"before"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StoredPauseChange: _TypeAlias = StoredPauseChange  # noqa: Y015
+
+@_typing.final
+class StoredTimeLimitChange(_message.Message):
+    """A limit for a time."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BEFORE_FIELD_NUMBER: _builtins.int
+    AFTER_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def before(self) -> Global___StoredTimeLimit:
+        """Output only. As it was."""
+
+    @_builtins.property
+    def after(self) -> Global___StoredTimeLimit:
+        """Output only. As it is from then on."""
+
+    def __init__(
+        self,
+        *,
+        before: Global___StoredTimeLimit | None = ...,
+        after: Global___StoredTimeLimit | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "before", b"before"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "before", b"before"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StoredTimeLimitChange: _TypeAlias = StoredTimeLimitChange  # noqa: Y015
+
+@_typing.final
+class StoredQueueChange(_message.Message):
+    """Settings of a queue."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BEFORE_FIELD_NUMBER: _builtins.int
+    AFTER_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def before(self) -> _queue_pb2.QueueSettings:
+        """Output only. As they were."""
+
+    @_builtins.property
+    def after(self) -> _queue_pb2.QueueSettings:
+        """Output only. As they are from then on."""
+
+    def __init__(
+        self,
+        *,
+        before: _queue_pb2.QueueSettings | None = ...,
+        after: _queue_pb2.QueueSettings | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "before", b"before"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "before", b"before"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StoredQueueChange: _TypeAlias = StoredQueueChange  # noqa: Y015
+
+@_typing.final
+class StoredGroupChange(_message.Message):
+    """Settings of a group."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BEFORE_FIELD_NUMBER: _builtins.int
+    AFTER_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def before(self) -> _queue_pb2.GroupSettings:
+        """Output only. As they were."""
+
+    @_builtins.property
+    def after(self) -> _queue_pb2.GroupSettings:
+        """Output only. As they are from then on."""
+
+    def __init__(
+        self,
+        *,
+        before: _queue_pb2.GroupSettings | None = ...,
+        after: _queue_pb2.GroupSettings | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "before", b"before"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "before", b"before"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StoredGroupChange: _TypeAlias = StoredGroupChange  # noqa: Y015
+
+@_typing.final
+class StoredLimiterChange(_message.Message):
+    """A limiter."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BEFORE_FIELD_NUMBER: _builtins.int
+    AFTER_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def before(self) -> Global___StoredLimiter:
+        """Output only. As it was; unset: there was none."""
+
+    @_builtins.property
+    def after(self) -> Global___StoredLimiter:
+        """Output only. As it is from then on; unset: it is deleted."""
+
+    def __init__(
+        self,
+        *,
+        before: Global___StoredLimiter | None = ...,
+        after: Global___StoredLimiter | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "before", b"before"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "before", b"before"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StoredLimiterChange: _TypeAlias = StoredLimiterChange  # noqa: Y015
+
+@_typing.final
+class StoredCancelledJobs(_message.Message):
+    """Waiting jobs that were cancelled, as runs of neighbouring ids."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STEPS_FIELD_NUMBER: _builtins.int
+    COUNTS_FIELD_NUMBER: _builtins.int
+    RUN_AT_MS_FIELD_NUMBER: _builtins.int
+    CUT_FIELD_NUMBER: _builtins.int
+    cut: _builtins.bool
+    """Output only. There were too many runs: these are not all."""
+    @_builtins.property
+    def steps(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. First id of each run, less that of the run before."""
+
+    @_builtins.property
+    def counts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. Number of jobs of each."""
+
+    @_builtins.property
+    def run_at_ms(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. When the jobs of each were to become READY, in milliseconds since 1970; 0: they were READY."""
+
+    def __init__(
+        self,
+        *,
+        steps: _abc.Iterable[_builtins.int] | None = ...,
+        counts: _abc.Iterable[_builtins.int] | None = ...,
+        run_at_ms: _abc.Iterable[_builtins.int] | None = ...,
+        cut: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["counts", b"counts", "cut", b"cut", "run_at_ms", b"run_at_ms", "steps", b"steps"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StoredCancelledJobs: _TypeAlias = StoredCancelledJobs  # noqa: Y015
+
+@_typing.final
+class StoredOperation(_message.Message):
+    """What an operator did."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    VERB_FIELD_NUMBER: _builtins.int
+    PRINCIPAL_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    QUEUE_FIELD_NUMBER: _builtins.int
+    GROUP_FIELD_NUMBER: _builtins.int
+    LIMITER_FIELD_NUMBER: _builtins.int
+    REQUEST_FIELD_NUMBER: _builtins.int
+    BEGAN_MS_FIELD_NUMBER: _builtins.int
+    ENDED_MS_FIELD_NUMBER: _builtins.int
+    COUNT_FIELD_NUMBER: _builtins.int
+    REQUESTED_FIELD_NUMBER: _builtins.int
+    UNDOES_FIELD_NUMBER: _builtins.int
+    PAUSE_FIELD_NUMBER: _builtins.int
+    TIME_LIMIT_FIELD_NUMBER: _builtins.int
+    QUEUE_SETTINGS_FIELD_NUMBER: _builtins.int
+    GROUP_SETTINGS_FIELD_NUMBER: _builtins.int
+    LIMITS_FIELD_NUMBER: _builtins.int
+    CANCELLED_FIELD_NUMBER: _builtins.int
+    SCHEDULE_FIELD_NUMBER: _builtins.int
+    BATCH_ID_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """Output only. Its name."""
+    state: Global___StoredOperationState.ValueType
+    """Output only. How far it is."""
+    verb: _builtins.str
+    """Output only. The method that was called."""
+    principal: _builtins.str
+    """Output only. Who called it."""
+    reason: _builtins.str
+    """Output only. Why."""
+    queue: _builtins.str
+    """Output only. The queue."""
+    group: _builtins.str
+    """Output only. The group."""
+    limiter: _builtins.str
+    """Output only. The limiter."""
+    request: _builtins.str
+    """Output only. What was asked, as JSON."""
+    began_ms: _builtins.int
+    """Output only. When it began, in milliseconds since 1970."""
+    ended_ms: _builtins.int
+    """Output only. When it was over, in milliseconds since 1970; 0: not yet."""
+    count: _builtins.int
+    """Output only. How many jobs it changed."""
+    requested: _builtins.int
+    """Output only. How many active jobs it asked to stop."""
+    undoes: _builtins.str
+    """Output only. The operation that this one undid."""
+    schedule: _builtins.str
+    """Output only. The schedule."""
+    batch_id: _builtins.int
+    """Output only. The batch."""
+    @_builtins.property
+    def pause(self) -> Global___StoredPauseChange:
+        """A pause or its end."""
+
+    @_builtins.property
+    def time_limit(self) -> Global___StoredTimeLimitChange:
+        """A limit for a time."""
+
+    @_builtins.property
+    def queue_settings(self) -> Global___StoredQueueChange:
+        """Settings of a queue."""
+
+    @_builtins.property
+    def group_settings(self) -> Global___StoredGroupChange:
+        """Settings of a group."""
+
+    @_builtins.property
+    def limits(self) -> Global___StoredLimiterChange:
+        """A limiter."""
+
+    @_builtins.property
+    def cancelled(self) -> Global___StoredCancelledJobs:
+        """Waiting jobs that were cancelled."""
+
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        state: Global___StoredOperationState.ValueType = ...,
+        verb: _builtins.str = ...,
+        principal: _builtins.str = ...,
+        reason: _builtins.str = ...,
+        queue: _builtins.str = ...,
+        group: _builtins.str = ...,
+        limiter: _builtins.str = ...,
+        request: _builtins.str = ...,
+        began_ms: _builtins.int = ...,
+        ended_ms: _builtins.int = ...,
+        count: _builtins.int = ...,
+        requested: _builtins.int = ...,
+        undoes: _builtins.str = ...,
+        pause: Global___StoredPauseChange | None = ...,
+        time_limit: Global___StoredTimeLimitChange | None = ...,
+        queue_settings: Global___StoredQueueChange | None = ...,
+        group_settings: Global___StoredGroupChange | None = ...,
+        limits: Global___StoredLimiterChange | None = ...,
+        cancelled: Global___StoredCancelledJobs | None = ...,
+        schedule: _builtins.str = ...,
+        batch_id: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["cancelled", b"cancelled", "change", b"change", "group_settings", b"group_settings", "limits", b"limits", "pause", b"pause", "queue_settings", b"queue_settings", "time_limit", b"time_limit"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch_id", b"batch_id", "began_ms", b"began_ms", "cancelled", b"cancelled", "change", b"change", "count", b"count", "ended_ms", b"ended_ms", "group", b"group", "group_settings", b"group_settings", "id", b"id", "limiter", b"limiter", "limits", b"limits", "pause", b"pause", "principal", b"principal", "queue", b"queue", "queue_settings", b"queue_settings", "reason", b"reason", "request", b"request", "requested", b"requested", "schedule", b"schedule", "state", b"state", "time_limit", b"time_limit", "undoes", b"undoes", "verb", b"verb"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_change: _TypeAlias = _typing.Literal["pause", "time_limit", "queue_settings", "group_settings", "limits", "cancelled"]  # noqa: Y015
+    _WhichOneofArgType_change: _TypeAlias = _typing.Literal["change", b"change"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_change) -> _WhichOneofReturnType_change | None: ...
+
+Global___StoredOperation: _TypeAlias = StoredOperation  # noqa: Y015
+
+@_typing.final
+class StoredWebhook(_message.Message):
+    """A webhook, without the deliveries that wait."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    NUMBER_FIELD_NUMBER: _builtins.int
+    URL_FIELD_NUMBER: _builtins.int
+    INCOMING_QUEUE_FIELD_NUMBER: _builtins.int
+    EVENTS_FIELD_NUMBER: _builtins.int
+    QUEUE_FIELD_NUMBER: _builtins.int
+    NAMES_FIELD_NUMBER: _builtins.int
+    TAGS_FIELD_NUMBER: _builtins.int
+    DISABLED_FIELD_NUMBER: _builtins.int
+    DISABLED_REASON_FIELD_NUMBER: _builtins.int
+    SECRET_FIELD_NUMBER: _builtins.int
+    PREVIOUS_SECRET_FIELD_NUMBER: _builtins.int
+    PREVIOUS_UNTIL_MS_FIELD_NUMBER: _builtins.int
+    DELIVERED_FIELD_NUMBER: _builtins.int
+    FAILED_FIELD_NUMBER: _builtins.int
+    DROPPED_FIELD_NUMBER: _builtins.int
+    MISSED_FIELD_NUMBER: _builtins.int
+    TRIES_FIELD_NUMBER: _builtins.int
+    CREATED_MS_FIELD_NUMBER: _builtins.int
+    CHANGED_MS_FIELD_NUMBER: _builtins.int
+    TOLD_OFFSETS_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Output only. Its name."""
+    number: _builtins.int
+    """Output only. Number of its record within the store."""
+    url: _builtins.str
+    """Output only. Where events are sent; empty for an incoming one."""
+    incoming_queue: _builtins.str
+    """Output only. The queue that an incoming one pushes to."""
+    queue: _builtins.str
+    """Output only. Pattern of queues."""
+    disabled: _builtins.bool
+    """Output only. Nothing is sent or accepted."""
+    disabled_reason: _builtins.str
+    """Output only. Why, if its receiver did that."""
+    secret: _builtins.bytes
+    """Output only. Its secret."""
+    previous_secret: _builtins.bytes
+    """Output only. The secret before."""
+    previous_until_ms: _builtins.int
+    """Output only. Until when that is used, in milliseconds since 1970."""
+    delivered: _builtins.int
+    """Output only. Deliveries that were accepted."""
+    failed: _builtins.int
+    """Output only. Deliveries that were given up."""
+    dropped: _builtins.int
+    """Output only. Deliveries that were dropped."""
+    missed: _builtins.int
+    """Output only. How many times events were gone before they were read."""
+    created_ms: _builtins.int
+    """Output only. When it was created, in milliseconds since 1970."""
+    changed_ms: _builtins.int
+    """Output only. When its settings or secret changed."""
+    @_builtins.property
+    def events(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. Kinds of events."""
+
+    @_builtins.property
+    def names(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Output only. Names of jobs."""
+
+    @_builtins.property
+    def tags(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Output only. Tags of jobs."""
+
+    @_builtins.property
+    def tries(self) -> _containers.RepeatedCompositeFieldContainer[Global___StoredWebhookTry]:
+        """Output only. The last tries, the oldest first."""
+
+    @_builtins.property
+    def told_offsets(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. As `WebhookProgressed.told_offsets`."""
+
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        number: _builtins.int = ...,
+        url: _builtins.str = ...,
+        incoming_queue: _builtins.str = ...,
+        events: _abc.Iterable[_builtins.int] | None = ...,
+        queue: _builtins.str = ...,
+        names: _abc.Iterable[_builtins.str] | None = ...,
+        tags: _abc.Iterable[_builtins.str] | None = ...,
+        disabled: _builtins.bool = ...,
+        disabled_reason: _builtins.str = ...,
+        secret: _builtins.bytes = ...,
+        previous_secret: _builtins.bytes = ...,
+        previous_until_ms: _builtins.int = ...,
+        delivered: _builtins.int = ...,
+        failed: _builtins.int = ...,
+        dropped: _builtins.int = ...,
+        missed: _builtins.int = ...,
+        tries: _abc.Iterable[Global___StoredWebhookTry] | None = ...,
+        created_ms: _builtins.int = ...,
+        changed_ms: _builtins.int = ...,
+        told_offsets: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["changed_ms", b"changed_ms", "created_ms", b"created_ms", "delivered", b"delivered", "disabled", b"disabled", "disabled_reason", b"disabled_reason", "dropped", b"dropped", "events", b"events", "failed", b"failed", "incoming_queue", b"incoming_queue", "missed", b"missed", "name", b"name", "names", b"names", "number", b"number", "previous_secret", b"previous_secret", "previous_until_ms", b"previous_until_ms", "queue", b"queue", "secret", b"secret", "tags", b"tags", "told_offsets", b"told_offsets", "tries", b"tries", "url", b"url"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StoredWebhook: _TypeAlias = StoredWebhook  # noqa: Y015
+
+@_typing.final
+class StoredWebhookDelivery(_message.Message):
+    """An event that waits to be delivered to a webhook."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NUMBER_FIELD_NUMBER: _builtins.int
+    WEBHOOK_FIELD_NUMBER: _builtins.int
+    ID_FIELD_NUMBER: _builtins.int
+    TYPE_FIELD_NUMBER: _builtins.int
+    URL_FIELD_NUMBER: _builtins.int
+    BODY_FIELD_NUMBER: _builtins.int
+    TRIES_FIELD_NUMBER: _builtins.int
+    DUE_MS_FIELD_NUMBER: _builtins.int
+    number: _builtins.int
+    """Output only. Number of its record within the store."""
+    webhook: _builtins.str
+    """Output only. The webhook's name; unset in `WebhookProgressed`, which says it."""
+    id: _builtins.str
+    """Output only. The header `webhook-id`."""
+    type: _builtins.str
+    """Output only. Type of the event."""
+    url: _builtins.str
+    """Output only. Where it is sent, if the job says so; empty: where the webhook says."""
+    body: _builtins.bytes
+    """Output only. What is sent."""
+    tries: _builtins.int
+    """Output only. Tries so far."""
+    due_ms: _builtins.int
+    """Output only. When it is tried next, in milliseconds since 1970."""
+    def __init__(
+        self,
+        *,
+        number: _builtins.int = ...,
+        webhook: _builtins.str = ...,
+        id: _builtins.str = ...,
+        type: _builtins.str = ...,
+        url: _builtins.str = ...,
+        body: _builtins.bytes = ...,
+        tries: _builtins.int = ...,
+        due_ms: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "due_ms", b"due_ms", "id", b"id", "number", b"number", "tries", b"tries", "type", b"type", "url", b"url", "webhook", b"webhook"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StoredWebhookDelivery: _TypeAlias = StoredWebhookDelivery  # noqa: Y015
+
+@_typing.final
+class StoredWebhookTry(_message.Message):
+    """A try to deliver an event."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NUMBER_FIELD_NUMBER: _builtins.int
+    ID_FIELD_NUMBER: _builtins.int
+    TYPE_FIELD_NUMBER: _builtins.int
+    AT_MS_FIELD_NUMBER: _builtins.int
+    TOOK_MS_FIELD_NUMBER: _builtins.int
+    ATTEMPT_FIELD_NUMBER: _builtins.int
+    STATUS_FIELD_NUMBER: _builtins.int
+    OUTCOME_FIELD_NUMBER: _builtins.int
+    ERROR_FIELD_NUMBER: _builtins.int
+    NEXT_MS_FIELD_NUMBER: _builtins.int
+    number: _builtins.int
+    """Output only. Number of the delivery."""
+    id: _builtins.str
+    """Output only. The header `webhook-id`."""
+    type: _builtins.str
+    """Output only. Type of the event."""
+    at_ms: _builtins.int
+    """Output only. When, in milliseconds since 1970."""
+    took_ms: _builtins.int
+    """Output only. How long it took, in milliseconds."""
+    attempt: _builtins.int
+    """Output only. Number of the try, from 1."""
+    status: _builtins.int
+    """Output only. Status of the answer; 0: none."""
+    outcome: _builtins.int
+    """Output only. What became of it: `WebhookOutcome`."""
+    error: _builtins.str
+    """Output only. Why it did not arrive."""
+    next_ms: _builtins.int
+    """Output only. When it is tried again, in milliseconds since 1970; 0: never."""
+    def __init__(
+        self,
+        *,
+        number: _builtins.int = ...,
+        id: _builtins.str = ...,
+        type: _builtins.str = ...,
+        at_ms: _builtins.int = ...,
+        took_ms: _builtins.int = ...,
+        attempt: _builtins.int = ...,
+        status: _builtins.int = ...,
+        outcome: _builtins.int = ...,
+        error: _builtins.str = ...,
+        next_ms: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_ms", b"at_ms", "attempt", b"attempt", "error", b"error", "id", b"id", "next_ms", b"next_ms", "number", b"number", "outcome", b"outcome", "status", b"status", "took_ms", b"took_ms", "type", b"type"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StoredWebhookTry: _TypeAlias = StoredWebhookTry  # noqa: Y015

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from jobline_server.engine import entries
 from jobline_server.engine.apply import (
+    batches,
     blocked,
     deletes,
     dependencies,
@@ -24,12 +25,15 @@ from jobline_server.engine.apply import (
     leases,
     limiters,
     messages,
+    operations,
     phases,
     pushes,
     queues,
     reports,
+    schedules,
     unique,
     updates,
+    webhooks,
 )
 from jobline_server.engine.apply.table import ApplyTable
 from jobline_server.engine.state import ShardState
@@ -49,8 +53,12 @@ APPLY: ApplyTable = {
     **group_changes.APPLY,
     **group_limits.APPLY,
     **limiters.APPLY,
+    **schedules.APPLY,
     **messages.APPLY,
     **unique.APPLY,
+    **batches.APPLY,
+    **operations.APPLY,
+    **webhooks.APPLY,
 }
 
 
@@ -59,5 +67,9 @@ def apply(shard: ShardState, fact: entries.Fact, offset: int) -> None:
     APPLY[type(fact)](shard, fact, offset)
     if shard.unique.freed:
         unique.hand_over_keys(shard, fact.at_ms, offset)
+    if shard.batches.live:
+        batches.note_ends(shard)
     if shard.dependencies.has_any:
         dependencies.note_ends(shard, fact, volatile=not offset)
+    if shard.schedules.by_job:
+        schedules.note_ends(shard, fact)

@@ -4,7 +4,7 @@ queue that is deleted.
 
 from __future__ import annotations
 
-from jobline_server.engine.apply import groups
+from jobline_server.engine.apply import batches, groups
 from jobline_server.engine.apply.bookkeeping import (
     drop_jobs,
     drop_members,
@@ -51,6 +51,7 @@ def apply_jobs_deleted(shard: ShardState, fact: JobsDeleted, _offset: int) -> No
     _drop_singles(shard, jobs)
     for first_id, count in runs:
         lot = leave_lot(shard, first_id, count, Move.DELETED)
+        batches.note_deleted(shard, lot.options.rules.batch_id, count)
         drop_members(shard, lot, count, lot.payloads.bytes_of(first_id - lot.first_id, count))
     shard.unschedule(len(fact.starts))
 
@@ -66,6 +67,7 @@ def _delete_active(shard: ShardState, fact: JobsDeleted) -> None:
     for lease, starts, counts in by_lease(shard, runs):
         total, payload_bytes = settle_members(lease, starts, counts)
         count_run_ended(shard, lease, total)
+        batches.note_deleted(shard, lease.lot.options.rules.batch_id, total)
         drop_members(shard, lease.lot, total, payload_bytes)
         for first_id, count in zip(starts, counts, strict=True):
             for job_id in range(first_id, first_id + count):
@@ -73,6 +75,8 @@ def _delete_active(shard: ShardState, fact: JobsDeleted) -> None:
 
 
 def _drop_singles(shard: ShardState, jobs: list[Job]) -> None:
+    if shard.batches.live:
+        batches.note_jobs_deleted(shard, jobs)
     for group in alike(jobs) if jobs else ():
         after(group[0].state, Move.DELETED, group[0].id)
         leave_state(shard, group[0].queue, group)

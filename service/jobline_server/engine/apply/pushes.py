@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from jobline_server.engine import limits
-from jobline_server.engine.apply import groups
+from jobline_server.engine.apply import batches, groups
 from jobline_server.engine.apply.blocked import block_new
 from jobline_server.engine.apply.bookkeeping import add_jobs, add_lot, mark_job, mark_lot, single
 from jobline_server.engine.apply.claims import take_unique_key
@@ -64,6 +64,10 @@ def apply_lot_pushed(shard: ShardState, fact: LotPushed, offset: int) -> None:
         shard.wake(queue)
     if fact.options.rules is not NO_RULES:
         expect_expiry(shard, lot)
+        if fact.options.rules.batch_id:
+            batches.join(shard, fact.options.rules.batch_id, count)
+        if fact.options.rules.webhook:
+            shard.load.tells_webhooks = True
     _note_age(shard, fact)
     if fact.digests:
         _remember_keys(shard, fact, fact.payloads.job_keys)
@@ -101,7 +105,7 @@ def apply_jobs_pushed(shard: ShardState, fact: JobsPushed, offset: int) -> None:
         ready = _delay(shard, ready, run_at_ms)
     put_at_tail(shard, queue, ready, offset)
     queue.pushed_total += count
-    _expect_expiries(shard, fact, jobs)
+    _heed_rules(shard, fact, jobs)
     _note_age(shard, fact)
     if fact.job_keys:
         _remember_keys(shard, fact, map(str.encode, fact.job_keys))
@@ -122,10 +126,14 @@ def _tie(shard: ShardState, queue: Queue, jobs: list[Job], ties: list[Ties]) -> 
     groups.join(shard, queue, jobs)
 
 
-def _expect_expiries(shard: ShardState, fact: JobsPushed, jobs: list[Job]) -> None:
+def _heed_rules(shard: ShardState, fact: JobsPushed, jobs: list[Job]) -> None:
     if len(fact.options) > 1 or fact.options[0].rules is not NO_RULES:
-        for job in [job for job in jobs if job.options.rules is not NO_RULES]:
+        with_rules = [job for job in jobs if job.options.rules is not NO_RULES]
+        for job in with_rules:
             expect_expiry(shard, job)
+        batches.join_all(shard, with_rules)
+        if any(job.options.rules.webhook for job in with_rules):
+            shard.load.tells_webhooks = True
 
 
 def _delay(shard: ShardState, jobs: list[Job], run_at_ms: list[int]) -> list[Job]:
@@ -247,6 +255,8 @@ def apply_jobs_retried(shard: ShardState, fact: JobsRetried, offset: int) -> Non
             details.log = None if record.log is None else record.log.copy()
             retain_phases(details, record)
             shard.count_reports(details.report_bytes())
+        if job.options.rules.webhook:
+            shard.load.tells_webhooks = True
         if job.options.rules.ttl_ms:
             job.writable_details().ttl_from_ms = fact.at_ms
             expect_expiry(shard, job)
@@ -258,6 +268,7 @@ def apply_jobs_retried(shard: ShardState, fact: JobsRetried, offset: int) -> Non
         groups.join(shard, queue, jobs)
         put_at_tail(shard, queue, jobs, offset)
     shard.changes.jobs.to_write.add_many([record.id for record in fact.jobs], None)
+    batches.note_retried(shard, fact)
     shard.effects.append(EndedChange(None, *_as_runs(fact.jobs), fact.at_ms))
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from jobline_server.engine.allowance import TimeLimit
-from jobline_server.engine.apply import groups
+from jobline_server.engine.apply import batches, groups
 from jobline_server.engine.apply.allowances import set_allowance
 from jobline_server.engine.apply.blocked import stop_waiting
 from jobline_server.engine.apply.bookkeeping import drop_job, remove_lot, run_key
 from jobline_server.engine.apply.fair_switch import heed_fair
 from jobline_server.engine.apply.group_rates import change_default_rate
 from jobline_server.engine.apply.limiters import free_permits, free_run
+from jobline_server.engine.apply.schedules import drop_schedules
 from jobline_server.engine.apply.table import ApplyTable
 from jobline_server.engine.blocks import BLOCK_IDS
 from jobline_server.engine.endings import QueueGone
@@ -78,6 +79,7 @@ def apply_queue_deleted(shard: ShardState, fact: QueueDeleted, _offset: int) -> 
     if queue.groups:
         groups.forget_all(shard, queue)
     shard.limiters.leave(queue)
+    drop_schedules(shard, fact.queue)
     deleted: list[tuple[int, int]] = []
     shard.load.active_jobs -= queue.counts[JobState.ACTIVE]
     if queue.live():
@@ -86,10 +88,12 @@ def apply_queue_deleted(shard: ShardState, fact: QueueDeleted, _offset: int) -> 
             if isinstance(item, Job):
                 after(item.state, Move.DELETED, item.id)
                 deleted.append((item.id, 1))
+                batches.note_deleted(shard, item.options.rules.batch_id, 1)
                 _drop_job(shard, item)
             else:
                 after(item.state, Move.DELETED, item.first_id)
                 deleted += item.live_runs()
+                batches.note_deleted(shard, item.options.rules.batch_id, item.remaining)
                 _drop_lot(shard, item)
         shard.unschedule(sum([1 for item in items if item.run_at_ms]))
     shard.effects.append(QueueGone(fact.queue, fact.at_ms, deleted))

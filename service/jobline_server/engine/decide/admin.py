@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
+from types import MappingProxyType
 
 from jobline_server.engine.decide.unique_holders import is_key_taken
 from jobline_server.engine.entries import (
@@ -16,10 +17,13 @@ from jobline_server.engine.entries import (
 )
 from jobline_server.engine.job import Job
 from jobline_server.engine.lot import Lot
+from jobline_server.engine.operations import CancelledRuns
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.records import JobRecord
 from jobline_server.engine.values import JobState, Now
 from jobline_server.engine.view import ShardView
+
+NO_OUTCOMES: Mapping[int, JobState] = MappingProxyType({})
 
 
 def decide_promote(shard: ShardView, now: Now, ids: Iterable[int]) -> list[int]:
@@ -38,9 +42,13 @@ def decide_promote(shard: ShardView, now: Now, ids: Iterable[int]) -> list[int]:
     return skipped
 
 
-def decide_cancel(shard: ShardView, now: Now, ids: Iterable[int]) -> tuple[int, int, list[int]]:
+def decide_cancel(
+    shard: ShardView, now: Now, ids: Iterable[int], runs: CancelledRuns | None = None
+) -> tuple[int, int, list[int]]:
     """Cancels waiting jobs and asks the workers of active ones to stop. Returns how many jobs are
-    CANCELLED, how many are asked to stop, and the ids that are not live.
+    CANCELLED, how many are asked to stop, and the ids that are not live. `runs` gets the READY and
+    SCHEDULED jobs that are kept, with their times; what BLOCKED ones wait for goes on, so they
+    could not be put back.
     """
     cancelled: dict[bool, dict[int, None]] = {}
     requested: dict[tuple[str, bool], dict[int, None]] = {}
@@ -53,6 +61,8 @@ def decide_cancel(shard: ShardView, now: Now, ids: Iterable[int]) -> tuple[int, 
         owner = _owner(shard, job_id)
         if state is not JobState.ACTIVE:
             cancelled.setdefault(owner.volatile, {})[job_id] = None
+            if runs is not None and state is not JobState.BLOCKED and not owner.volatile:
+                runs.add(job_id, owner.run_at_ms if state is JobState.SCHEDULED else 0)
         else:
             requested.setdefault((owner.queue.name, owner.volatile), {})[job_id] = None
     for waiting_volatile, batch in cancelled.items():
@@ -86,10 +96,11 @@ def decide_retry(
     ended: Sequence[tuple[JobRecord, JobState]],
     *,
     automatic: bool = False,
+    outcomes: Mapping[int, JobState] = NO_OUTCOMES,
 ) -> list[int]:
     """Makes ended jobs READY again, attempts and stalls at zero. Returns the ids that are live,
     that come twice, whose queue was deleted after the caller read them, or whose unique key another
-    job holds.
+    job holds. `outcomes` are the states in which STALE ones ended.
 
     The fact takes over the records, which are reset in place: copying would be most of the work.
     """
@@ -112,7 +123,10 @@ def decide_retry(
     if chosen:
         records = [record for record, _ in chosen.values()]
         states = [state for _, state in chosen.values()]
-        shard.emit(JobsRetried(now.wall_ms, records, states, automatic))
+        ends: list[JobState] = []
+        if outcomes and any(record.options.rules.batch_id for record in records):
+            ends = [outcomes.get(record.id, state) for record, state in chosen.values()]
+        shard.emit(JobsRetried(now.wall_ms, records, states, automatic, ends))
     return skipped
 
 

@@ -32,7 +32,7 @@ def refuse_priorities(queue: Queue | None, command: Push) -> None:
     unless the queue is fair.
     """
     rows = command.rows
-    if not rows.ties or (queue is not None and queue.settings.fair):
+    if command.is_checked or not rows.ties or (queue is not None and queue.settings.fair):
         return
     for index, (options, ties) in enumerate(zip(rows.options, rows.ties, strict=True)):
         if ties.group and (options.priority or options.rules.lifo):

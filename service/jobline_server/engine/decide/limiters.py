@@ -16,7 +16,7 @@ from jobline_server.engine.limiters import Limiters, LimiterSettings
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.rates import RateLimit
 from jobline_server.engine.rules import NO_RULES
-from jobline_server.engine.values import Now
+from jobline_server.engine.values import JobOptions, Now
 from jobline_server.engine.view import ShardView
 
 
@@ -99,6 +99,13 @@ def check_limiters(limiters: Limiters, command: Push, rows: JobColumns, payloads
         for name in options.rules.limiters:
             if limiters.find(name) is None:
                 raise _not_found(name, _field_of(command, name))
+
+
+def check_limiters_exist(limiters: Limiters, options: JobOptions, field: str) -> None:
+    """Refuses options that name a limiter which does not exist, with LIMITER_NOT_FOUND."""
+    for name in options.rules.limiters:
+        if limiters.find(name) is None:
+            raise _not_found(name, field)
 
 
 def _field_of(command: Push, name: str) -> str:

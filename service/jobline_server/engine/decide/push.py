@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from jobline_server.engine.commands import Push, Pushed, RefusalKind, Refused
+from jobline_server.engine.decide.batch_members import check_batches, has_members
 from jobline_server.engine.decide.calls import (
     check_new_calls,
     check_room_for_calls,
@@ -21,6 +22,7 @@ from jobline_server.engine.decide.known_keys import (
     without_duplicates,
 )
 from jobline_server.engine.decide.limiters import check_limiters
+from jobline_server.engine.decide.lot_sizes import lots_of
 from jobline_server.engine.decide.outcomes import NO_OUTCOMES, Outcomes
 from jobline_server.engine.decide.parents import (
     Parents,
@@ -37,7 +39,6 @@ from jobline_server.engine.entries import JobsPushed, LotPushed
 from jobline_server.engine.group_room import GroupRoom
 from jobline_server.engine.job_columns import JobColumns
 from jobline_server.engine.keys import REQUEST_ID, KeyRecord, hash_of
-from jobline_server.engine.lane import SMALL_BYTES
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.producers import CallRecord
 from jobline_server.engine.queue import Queue
@@ -62,19 +63,19 @@ class _Terms(NamedTuple):
 def decide_push(
     shard: ShardView, now: Now, command: Push, outcomes: Outcomes = NO_OUTCOMES
 ) -> Pushed:
-    """Stores jobs; the new ones get consecutive ids, in the order of the push. `outcomes` are known
-    states of jobs that they depend on.
+    """Stores jobs; the new ones get consecutive ids, in order. `outcomes` are known states of jobs
+    that they depend on.
 
     Raises `OutcomesNeeded`, or `Refused` with QUEUE_FULL, GROUP_FULL, GROUPS_FULL, SERVER_FULL,
     KEYS_FULL, REQUEST_IDS_FULL, PRODUCERS_FULL, DEPENDENCIES_FULL, CALL_OVER, LIMITER_NOT_FOUND,
-    JOB_NOT_FOUND, INVALID_FIELD, IDEMPOTENCY_MISMATCH, UNIQUE_KEY_HELD or JOB_AWAITED.
+    BATCH_NOT_FOUND, BATCH_COMPLETE, JOB_NOT_FOUND, INVALID_FIELD, IDEMPOTENCY_MISMATCH,
+    UNIQUE_KEY_HELD or JOB_AWAITED.
     """
-    queue = shard.queues.get(command.queue)
+    queue, claims = shard.queues.get(command.queue), None
     if queue is not None and queue.settings.ttl_ms:
         command = with_ttl(command, queue.settings.ttl_ms)
     refuse_priorities(queue, command)
     level = _level(queue, command)
-    claims = None
     if command.rows.ties and has_unique_keys(command.rows):
         claims = Claims(shard, now, command)
     request_hash = b""
@@ -114,11 +115,12 @@ def decide_push(
 def _level(queue: Queue | None, command: Push) -> AckLevel:
     """Returns the level of a push: what it asks for, what its queue demands, and BUFFERED at least
     for jobs with ties: a crash neither breaks the order of a group nor frees a key, nor loses a job
-    that waits for others before they end.
+    that waits for others before they end; and for those of a batch, which counts each to its end.
     """
     minimum = queue.settings.min_ack_level if queue is not None else None
     level = max(command.level or minimum or AckLevel.FSYNCED, minimum or AckLevel.MEMORY)
-    if level is _MEMORY and (command.rows.ties or command.rows.parent_indexes):
+    rows = command.rows
+    if level is _MEMORY and (rows.ties or rows.parent_indexes or has_members(command)):
         return AckLevel.BUFFERED
     return level
 
@@ -150,6 +152,7 @@ def _check_room(
     if command.has_room:
         return
     check_limiters(shard.limiters, command, rows, payloads)
+    check_batches(shard, command, rows, payloads)
     load = shard.load
     count = len(rows.payloads) + len(payloads)
     size = payloads.bytes_of(0, len(payloads)) + sum(map(len, rows.payloads))
@@ -196,7 +199,7 @@ def _emit_all(
 ) -> None:
     """Emits the facts of a push; ids are given in the order of the push."""
     first_id = shard.next_id()
-    lots = _lots_of(payloads, first_id + len(rows.payloads))
+    lots = lots_of(payloads, first_id + len(rows.payloads))
     to_front = command.options.rules.lifo
     if to_front:
         # Each fact goes before those already there: the last one first, so that the order is kept.
@@ -243,32 +246,6 @@ def _folded(options: list[JobOptions]) -> list[JobOptions]:
         if job_options is not first:
             return options
     return [first]
-
-
-def _lots_of(payloads: Payloads, first_id: int) -> list[tuple[int, Payloads]]:
-    """Returns the lots to make of payloads, with their first ids."""
-    if payloads.bytes_max <= SMALL_BYTES:
-        return [(first_id, payloads)] if payloads else []
-    lots: list[tuple[int, Payloads]] = []
-    for of_lot in _by_size(payloads):
-        lots.append((first_id, of_lot))
-        first_id += len(of_lot)
-    return lots
-
-
-def _by_size(payloads: Payloads) -> Iterator[Payloads]:
-    """Splits payloads into lots: each large one is a lot, as large jobs have lanes of their own;
-    neighbours between them share one.
-    """
-    start = 0
-    for index in range(len(payloads)):
-        if payloads.size_of(index) > SMALL_BYTES:
-            if start < index:
-                yield payloads.part(start, index - start)
-            yield payloads.part(index, 1)
-            start = index + 1
-    if start < len(payloads):
-        yield payloads.part(start, len(payloads) - start)
 
 
 def _emit_lot(

@@ -160,7 +160,8 @@ def decide_delete_idle_queues(
         queue = shard.queues.get(name)
         if queue is None:
             continue
-        if any(queue.counts):
+        # With schedules: they would go with it.
+        if any(queue.counts) or shard.schedules.of_queue(queue.name):
             shard.note_use(queue, now.wall_ms)
         elif queue.is_plain(now.wall_ms) and queue.touched_ms < before:
             idle.append(queue.name)

@@ -7,14 +7,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from jobline_server.engine.commands import Push
+from jobline_server.engine.batches import BatchCounts
 from jobline_server.engine.decide.awaiting import (
     decide_await,
     decide_ends,
     decide_forget,
     decide_not_live,
 )
-from jobline_server.engine.decide.push import decide_push
+from jobline_server.engine.decide.batches import decide_counted
+from jobline_server.engine.decide.caused import push_caused
 from jobline_server.engine.dependency_messages import (
     AwaitJobs,
     EndsOfJobs,
@@ -23,7 +24,7 @@ from jobline_server.engine.dependency_messages import (
 )
 from jobline_server.engine.message_entries import MessagesReceived
 from jobline_server.engine.shard_messages import MessageBatch, PushJobs
-from jobline_server.engine.values import AckLevel, Now
+from jobline_server.engine.values import Now
 from jobline_server.engine.view import ShardView
 
 
@@ -54,25 +55,13 @@ def decide_receive(shard: ShardView, now: Now, batch: MessageBatch) -> int:
     return up_to
 
 
-def _push_jobs(shard: ShardView, now: Now, message: PushJobs) -> None:
-    push = Push(
-        message.queue,
-        message.options,
-        payloads=message.payloads,
-        level=AckLevel.FSYNCED,
-        # A job whose key is known with another payload is skipped: no caller waits for the reply.
-        atomic=False,
-        has_room=True,
-    )
-    decide_push(shard, now, push)
-
-
 # The function that decides each message at the receiver. Each takes the message type that it is
 # registered for, which the type of a table cannot express.
-RECEIVE: dict[type, Callable[[ShardView, Now, Any], None]] = {
-    PushJobs: _push_jobs,
+RECEIVE: dict[type, Callable[[ShardView, Now, Any], object]] = {
+    PushJobs: push_caused,
     AwaitJobs: decide_await,
     JobsNotLive: decide_not_live,
     EndsOfJobs: decide_ends,
     ForgetJobs: decide_forget,
+    BatchCounts: decide_counted,
 }

@@ -7,6 +7,12 @@ take too long, opens gates, ends expired leases and forgets old keys.
 from __future__ import annotations
 
 from jobline_server.engine import limits
+from jobline_server.engine.decide.batches import (
+    forget_batches,
+    has_sendable,
+    next_forgotten_ms,
+    settle_batches,
+)
 from jobline_server.engine.decide.dependencies import end_block_timeouts, release_dependents
 from jobline_server.engine.decide.expired import expire_waiting, has_due
 from jobline_server.engine.decide.expiry import expire_due
@@ -36,6 +42,10 @@ def tick(shard: ShardView, now: Now) -> bool:
     if shard.dependencies.has_any:
         more |= end_block_timeouts(shard, now, limits.SLICE_TIMEOUTS)
         more |= release_dependents(shard, now, limits.SLICE_DEPENDENTS)
+    if shard.batches.has_work():
+        more |= settle_batches(shard, now, limits.SLICE_BATCHES)
+    if shard.batches.completed:
+        more |= forget_batches(shard, now)
     more |= shard.forget_keys(shard.age.at(now), limits.SLICE_KEYS)
     return more
 
@@ -51,18 +61,15 @@ def open_gates(shard: ShardView, now: Now) -> list[Queue]:
 
 def next_deadline(shard: ShardView, now: Now) -> int | None:
     """Returns in how many milliseconds something may be due; None if nothing is scheduled."""
-    by_wall = [shard.delayed.first_ms(), shard.expiring.first_ms()]
-    by_mono = [
-        shard.gates.first_ms(),
-        shard.sticky.first_ms(now.mono_ms),
-        shard.clocks.timeouts.first_ms(),
-        shard.clocks.next_deadline(),
-    ]
-    waits = [at_ms - now.wall_ms for at_ms in by_wall if at_ms is not None]
-    waits += [at_ms - now.mono_ms for at_ms in by_mono if at_ms is not None]
-    group_ms = shard.closed_groups.wait_ms(now)
-    if group_ms is not None:
-        waits.append(group_ms)
+    waits = _waits_of_clocks(shard, now)
+    if shard.closed_groups.has_any:
+        group_ms = shard.closed_groups.wait_ms(now)
+        if group_ms is not None:
+            waits.append(group_ms)
+    if shard.batches.due or (shard.batches.unsent and has_sendable(shard)):
+        waits.append(0)
+    elif shard.batches.completed:
+        waits.append(next_forgotten_ms(shard) - now.wall_ms)
     if shard.group_rates:
         waits.append(SWEEP_MS)
     if shard.dependencies.has_any:
@@ -72,6 +79,25 @@ def next_deadline(shard: ShardView, now: Now) -> int | None:
         elif blocked_ms is not None:
             waits.append(blocked_ms - now.wall_ms)
     return max(min(waits), 0) if waits else None
+
+
+def _waits_of_clocks(shard: ShardView, now: Now) -> list[int]:
+    """Returns in how many milliseconds the first job of each clock is due. A server that does
+    nothing asks each shard for this several times a second.
+    """
+    by_wall = (shard.delayed.first_ms(), shard.expiring.first_ms())
+    by_mono = (
+        shard.gates.first_ms(),
+        shard.sticky.first_ms(now.mono_ms),
+        shard.clocks.timeouts.first_ms(),
+        shard.clocks.next_deadline(),
+    )
+    waits: list[int] = []
+    if by_wall != (None, None):
+        waits += [at_ms - now.wall_ms for at_ms in by_wall if at_ms is not None]
+    if by_mono != (None, None, None, None):
+        waits += [at_ms - now.mono_ms for at_ms in by_mono if at_ms is not None]
+    return waits
 
 
 def _make_due_ready(shard: ShardView, now: Now) -> bool:

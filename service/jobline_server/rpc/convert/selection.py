@@ -1,4 +1,4 @@
-"""Converts what operators send: pages, filters, selections, and the reason for a change."""
+"""Converts what operators send: pages, filters and selections."""
 
 from __future__ import annotations
 
@@ -13,12 +13,9 @@ from jobline_server.engine.values import EndReason, JobState
 from jobline_server.rpc import limits as rpc_limits
 from jobline_server.rpc.validate import fields
 from jobline_server.rpc.validate.options import check_headers, check_tags
-from jobline_server.runtime.views import Audit, JobFilter, Selection
+from jobline_server.runtime.views import JobFilter, Selection
 
 E = TypeVar("E", bound=IntEnum)
-
-# The caller, until calls are authenticated.
-ANYBODY = "anonymous"
 
 
 def page_size(value: int) -> int:
@@ -26,11 +23,6 @@ def page_size(value: int) -> int:
     if value == 0:
         return rpc_limits.PAGE_SIZE_DEFAULT
     return fields.integer(value, "page_size", 1, rpc_limits.PAGE_SIZE_MAX)
-
-
-def audit(reason: str) -> Audit:
-    """Returns the caller and the reason of a change."""
-    return Audit(ANYBODY, fields.single_line(reason, "reason", limits.REASON_CHARACTERS_MAX))
 
 
 def optional_queue(value: str, field: str = "queue") -> str:
@@ -68,6 +60,7 @@ def job_filter(message: job_admin_service_pb2.JobFilter) -> JobFilter:
             error_contains=_error_text(message.error_contains, "error_contains"),
             group=_group(message),
             tags=_tags(message),
+            batches=frozenset([message.batch_id]) if message.batch_id else frozenset(),
         )
     except Refused as refused:
         raise fields.within("filter", refused) from None

@@ -5,7 +5,6 @@ from __future__ import annotations
 from jobline.v1 import job_admin_service_pb2 as pb
 from jobline_server.engine import limits
 from jobline_server.engine.decide.update import JobChange
-from jobline_server.rpc.convert.selection import audit
 from jobline_server.rpc.validate import fields
 
 CHANGEABLE = ("payload", "priority", "delay")
@@ -13,7 +12,6 @@ CHANGEABLE = ("payload", "priority", "delay")
 
 def job_change(request: pb.UpdateJobRequest, payload_bytes_max: int) -> JobChange:
     """Returns the change that a request asks for."""
-    audit(request.reason)
     if not request.id:
         raise fields.invalid("id", "is required")
     if len(request.payload) > payload_bytes_max:

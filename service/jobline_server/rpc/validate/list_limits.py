@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from google.protobuf.message import Message
 
-from jobline.v1 import event_pb2, job_pb2
+from jobline.v1 import batch_service_pb2, event_pb2, job_pb2
 from jobline_server.engine import limits
 from jobline_server.engine.commands import Refused
 from jobline_server.rpc import limits as rpc_limits
@@ -21,6 +21,7 @@ NOT_SERVED = 0
 # A set of enum members: each may be named once.
 STATES = len(job_pb2.JobState.values())
 REASONS = len(job_pb2.EndReason.values())
+BATCH_STATES = len(batch_service_pb2.BatchState.values())
 KINDS = len(event_pb2.EventKind.values())
 
 # In one settle, or in all settles and extends of a frame together.
@@ -42,6 +43,8 @@ LIST_LIMITS: dict[str, int] = {
     "jobline.v1.JobOptions.limiters": limits.LIMITERS_PER_JOB_MAX,
     "jobline.v1.JobOptions.tags": limits.TAGS_MAX,
     "jobline.v1.Backoff.delays": limits.BACKOFF_DELAYS_MAX,
+    "jobline.v1.PushFlowRequest.jobs": rpc_limits.FLOW_JOBS_MAX,
+    "jobline.v1.FlowJob.children": limits.PARENTS_MAX,
     # pull and settle
     "jobline.v1.PullRequest.queues": limits.QUEUES_PER_CONSUMER_MAX,
     "jobline.v1.PullRequest.names": rpc_limits.NAMES_MAX,
@@ -78,6 +81,12 @@ LIST_LIMITS: dict[str, int] = {
     "jobline.v1.JobFilter.headers": rpc_limits.FILTER_HEADERS_MAX,
     "jobline.v1.JobFilter.tags": limits.TAGS_MAX,
     "jobline.v1.JobSelection.ids": limits.SELECTION_IDS_MAX,
+    "jobline.v1.CreateBatchRequest.tags": limits.TAGS_MAX,
+    "jobline.v1.ListBatchesRequest.states": BATCH_STATES,
+    "jobline.v1.ListBatchesRequest.tags": limits.TAGS_MAX,
+    "jobline.v1.WebhookSettings.events": KINDS,
+    "jobline.v1.WebhookSettings.names": limits.WEBHOOK_FILTERS_MAX,
+    "jobline.v1.WebhookSettings.tags": limits.TAGS_MAX,
     "jobline.v1.DeadFilter.reasons": REASONS,
     "jobline.v1.DeadFilter.tags": limits.TAGS_MAX,
     "jobline.v1.CleanQueueRequest.states": STATES,

@@ -23,6 +23,7 @@ from jobline_server.rpc.validate import dead_letters, fields
 from jobline_server.rpc.validate.ageing import ageing
 from jobline_server.rpc.validate.limits import concurrency, limiters, rate_limit
 from jobline_server.rpc.validate.mistyped import check_own_fields
+from jobline_server.rpc.validate.urls import webhook_url
 from jobline_server.wire.options import fields_given
 
 Check = Callable[[Any, str], object]
@@ -255,6 +256,8 @@ OPTION_CHECKS: dict[str, Check] = {
     "phases": _phases,
     "limiters": limiters,
     "cost": lambda value, field: fields.integer(value, field, 1, limits.COST_MAX),
+    "batch_id": _anything,
+    "webhook": webhook_url,
     "lifo": _anything,
     "ttl": _ttl,
     "timeout": _timeout,

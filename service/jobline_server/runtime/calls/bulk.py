@@ -10,25 +10,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 
-from jobline_server.engine import limits
-from jobline_server.engine.decide.admin import (
-    decide_cancel,
-    decide_delete_ended,
-    decide_delete_waiting,
-    decide_promote,
-    decide_retry,
-)
-from jobline_server.engine.decide.queues import decide_delete_active
-from jobline_server.engine.room import fitting
+from jobline_server.engine.operations import CancelledRuns
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import KEPT_STATES, JobState, shard_of
+from jobline_server.runtime.calls.bulk_verbs import BulkVerbs
+from jobline_server.runtime.calls.operations import NO_TARGET, Operations, Target
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.ended.ended_jobs import EndedJobs, LookupResult
 from jobline_server.runtime.queries import walks
 from jobline_server.runtime.slots import ShardSlot
-from jobline_server.runtime.views import Audit, BulkResult, JobFilter, Selection
+from jobline_server.runtime.views import NO_AUDIT, Audit, BulkResult, JobFilter, Selection
 
 LIVE = frozenset({JobState.SCHEDULED, JobState.BLOCKED, JobState.READY, JobState.ACTIVE})
 DELETABLE = frozenset({JobState.SCHEDULED, JobState.BLOCKED, JobState.READY}) | KEPT_STATES
@@ -54,33 +46,44 @@ class _Verb:
 class Bulk:
     """Acts on many jobs."""
 
-    def __init__(self, core: Core, ended: EndedJobs, new_operation: Callable[[], str]) -> None:
+    def __init__(self, core: Core, ended: EndedJobs, operations: Operations) -> None:
         self._core = core
         self._ended = ended
-        self._new_operation = new_operation
-        self._promotes = _Verb(frozenset({JobState.SCHEDULED}), self._promote, None)
-        self._cancels = _Verb(LIVE, self._cancel, None)
-        self._retries = _Verb(KEPT_STATES, None, self._retry)
-        self._deletes_live = _Verb(LIVE, self._delete_live, None)
-        self._deletes = _Verb(DELETABLE, self._delete_waiting, self._delete_ended)
+        self._operations = operations
+        self._verbs = verbs = BulkVerbs(core)
+        self._promotes = _Verb(frozenset({JobState.SCHEDULED}), verbs.promote, None)
+        self._cancels = _Verb(LIVE, verbs.cancel, None)
+        self._retries = _Verb(KEPT_STATES, None, verbs.retry)
+        self._deletes_live = _Verb(LIVE, verbs.delete_live, None)
+        self._deletes = _Verb(DELETABLE, verbs.delete_waiting, verbs.delete_ended)
 
     async def promote_jobs(
         self, selection: Selection, *, dry_run: bool, audit: Audit
     ) -> BulkResult:
         """Makes SCHEDULED jobs ready."""
-        return await self._act(self._promotes, selection, dry_run=dry_run)
+        return await self._act(self._promotes, selection, dry_run=dry_run, audit=audit)
 
     async def cancel_jobs(self, selection: Selection, *, dry_run: bool, audit: Audit) -> BulkResult:
         """Cancels waiting jobs and asks the workers of active ones to stop."""
-        return await self._act(self._cancels, selection, dry_run=dry_run)
+        return await self._act(self._cancels, selection, dry_run=dry_run, audit=audit)
 
     async def retry_jobs(self, selection: Selection, *, dry_run: bool, audit: Audit) -> BulkResult:
         """Puts ended jobs back."""
-        return await self._act(self._retries, selection, dry_run=dry_run)
+        return await self._act(self._retries, selection, dry_run=dry_run, audit=audit)
 
     async def delete_jobs(self, selection: Selection, *, dry_run: bool, audit: Audit) -> BulkResult:
         """Deletes jobs that wait or have ended."""
-        return await self._act(self._deletes, selection, dry_run=dry_run)
+        with self._core.commits.disk.making_room():
+            return await self._act(self._deletes, selection, dry_run=dry_run, audit=audit)
+
+    async def cancel_members(self, wanted: JobFilter, result: BulkResult, *, dry_run: bool) -> None:
+        """Cancels the members of batches, as part of the cancel of these. No undo puts them back:
+        their batches stay closed.
+        """
+        lost_before = len(self._core.slots.closed)
+        await self._act_on_filter(self._cancels, wanted, result, dry_run=dry_run)
+        await self._core.commits.wait()
+        self._check_still_here(Selection(filter=wanted), lost_before)
 
     async def delete_live(self, queue: str, *, with_active: bool) -> int:
         """Deletes what lives of a queue that is being deleted; returns how many there were. What
@@ -92,13 +95,20 @@ class Bulk:
         await self._core.commits.wait()
         return result.count
 
-    async def _act(self, verb: _Verb, selection: Selection, *, dry_run: bool) -> BulkResult:
-        result = BulkResult(operation_id=self._new_operation())
+    async def _act(
+        self, verb: _Verb, selection: Selection, *, dry_run: bool, audit: Audit
+    ) -> BulkResult:
         lost_before = len(self._core.slots.closed)
-        if selection.filter is None:
-            await self._act_on_ids(verb, selection.ids, result, dry_run=dry_run)
-        else:
-            await self._act_on_filter(verb, selection.filter, result, dry_run=dry_run)
+        wanted = selection.filter
+        target = NO_TARGET if wanted is None else Target(wanted.queue, wanted.group)
+        # A dry run changes nothing, so nobody has to know of it.
+        with self._operations.running(NO_AUDIT if dry_run else audit, target) as running:
+            result = running.result
+            result.cancelled = CancelledRuns() if verb is self._cancels else None
+            if wanted is None:
+                await self._act_on_ids(verb, selection.ids, result, dry_run=dry_run)
+            else:
+                await self._act_on_filter(verb, wanted, result, dry_run=dry_run)
         await self._core.commits.wait()
         self._check_still_here(selection, lost_before)
         if result.full is not None and not result.count:
@@ -226,63 +236,13 @@ class Bulk:
             decided = 0
             async for found in walk.next_records():
                 slot = self._core.slots[shard_of(found.ids[0])]
-                result.skipped_ids += self._retry(slot.shard, found, result)
+                result.skipped_ids += self._verbs.retry(slot.shard, found, result)
                 self._core.after_decision(slot)
                 decided += len(found.ids)
                 if decided >= walks.SLICE_JOBS:
                     decided = 0
                     await self._core.commits.wait()
             await self._core.commits.wait()
-
-    def _promote(self, shard: Shard, ids: Sequence[int], result: BulkResult) -> Sequence[int]:
-        left = decide_promote(shard, self._core.now(), ids)
-        result.count += len(ids) - len(left)
-        return left
-
-    def _cancel(self, shard: Shard, ids: Sequence[int], result: BulkResult) -> Sequence[int]:
-        cancelled, requested, left = decide_cancel(shard, self._core.now(), ids)
-        result.count += cancelled
-        result.requested += requested
-        return left
-
-    def _retry(self, shard: Shard, look: LookupResult, result: BulkResult) -> Sequence[int]:
-        """Puts back as many as may wait."""
-        fits, full = fitting(shard, [kept.record for kept in look.kept.values()])
-        if full is not None:
-            result.full = result.full or full
-            room = limits.SELECTION_IDS_MAX - len(result.full_ids)
-            result.full_ids += islice((i for i in look.kept if i not in fits), room)
-        ended = [(look.kept[job_id].record, look.kept[job_id].state) for job_id in fits]
-        left = decide_retry(shard, self._core.now(), ended)
-        result.count += len(ended) - len(left)
-        return [*left, *(one for one in look.ids if one not in fits)]
-
-    def _delete_waiting(
-        self, shard: Shard, ids: Sequence[int], result: BulkResult
-    ) -> Sequence[int]:
-        count, left = decide_delete_waiting(shard, self._core.now(), ids)
-        result.count += count
-        return left
-
-    def _delete_live(self, shard: Shard, ids: Sequence[int], result: BulkResult) -> Sequence[int]:
-        active = self._delete_waiting(shard, ids, result)
-        result.count += decide_delete_active(shard, self._core.now(), active)
-        return ()
-
-    def _delete_ended(self, shard: Shard, look: LookupResult, result: BulkResult) -> Sequence[int]:
-        """A fact a queue and state."""
-        left: list[int] = []
-        chosen: dict[tuple[str, JobState], list[tuple[int, int]]] = {}
-        for job_id in look.ids:
-            kept = look.kept.get(job_id)
-            if kept is None or shard.state_of(job_id) is not None:
-                left.append(job_id)
-                continue
-            chosen.setdefault((kept.record.queue, kept.state), []).append((job_id, 1))
-            result.count += 1
-        for (queue, state), runs in chosen.items():
-            decide_delete_ended(shard, self._core.now(), queue, state, runs)
-        return left
 
     def _note_not_found(self, look: LookupResult, result: BulkResult) -> None:
         """Notes which of the jobs that were looked up do not exist."""

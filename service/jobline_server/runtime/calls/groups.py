@@ -14,11 +14,19 @@ from jobline_server.engine.decide.queues import existing_queue
 from jobline_server.engine.group import Group, rate_of
 from jobline_server.engine.group_counts import active_of, ready_of
 from jobline_server.engine.group_settings import GroupSettings
+from jobline_server.engine.operations import GroupChange, Pause, PauseChange, TimeLimitChange
 from jobline_server.engine.queue import Queue
+from jobline_server.runtime.calls.changes import (
+    find_group,
+    group_settings_of,
+    limit_of,
+    pause_of,
+)
+from jobline_server.runtime.calls.operations import Operations, Target
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.queries.paging import first_names, page_by_name
 from jobline_server.runtime.slots import ShardSlot
-from jobline_server.runtime.views import Audit, GroupView
+from jobline_server.runtime.views import NO_AUDIT, Audit, GroupView
 
 # About how many bytes a group takes in a message, without its texts.
 GROUP_BYTES = 128
@@ -27,8 +35,9 @@ GROUP_BYTES = 128
 class Groups:
     """Reads and changes groups."""
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: Core, operations: Operations) -> None:
         self._core = core
+        self._operations = operations
 
     async def list_groups(
         self, queue: str, *, page_size: int, page_token: str, prefix: str
@@ -51,30 +60,44 @@ class Groups:
         group: str,
         settings: GroupSettings,
         mask: frozenset[str] | None,
+        audit: Audit = NO_AUDIT,
     ) -> GroupView:
         """Changes settings; creates the group and its queue if they do not exist."""
         slot = self._core.slots.of_queue(queue)
+        before = group_settings_of(find_group(slot.shard, queue, group))
         decide_update_group(slot.shard, self._core.now(), queue, group, settings, mask)
+        change = GroupChange(before, group_settings_of(find_group(slot.shard, queue, group)))
+        self._operations.record(slot, audit, Target(queue, group), change)
         return await self._changed(slot, queue, group)
 
     async def pause_group(self, queue: str, group: str, audit: Audit) -> GroupView:
         """Stops hand-outs of a group."""
         slot = self._core.slots.of_queue(queue)
-        now = self._core.now()
+        now, before = self._core.now(), pause_of(find_group(slot.shard, queue, group))
         decide_pause_group(slot.shard, now, queue, group, audit.principal, audit.reason)
-        return await self._changed(slot, queue, group)
+        return await self._pause_changed(slot, Target(queue, group), before, audit)
 
-    async def resume_group(self, queue: str, group: str) -> GroupView:
+    async def resume_group(self, queue: str, group: str, audit: Audit = NO_AUDIT) -> GroupView:
         """Resumes hand-outs of a group."""
         slot = self._core.slots.of_queue(queue)
+        before = pause_of(find_group(slot.shard, queue, group))
         decide_resume_group(slot.shard, self._core.now(), queue, group)
-        return await self._changed(slot, queue, group)
+        return await self._pause_changed(slot, Target(queue, group), before, audit)
+
+    async def _pause_changed(
+        self, slot: ShardSlot, target: Target, before: Pause, audit: Audit
+    ) -> GroupView:
+        after = pause_of(find_group(slot.shard, target.queue, target.group))
+        self._operations.record(slot, audit, target, PauseChange(before, after))
+        return await self._changed(slot, target.queue, target.group)
 
     async def limit_group(self, queue: str, group: str, until_ms: int, audit: Audit) -> GroupView:
         """Stops hand-outs of a group until a time; one that has passed lifts that limit."""
         slot = self._core.slots.of_queue(queue)
-        now = self._core.now()
+        now, before = self._core.now(), limit_of(find_group(slot.shard, queue, group))
         decide_limit_group(slot.shard, now, queue, group, until_ms, audit.principal, audit.reason)
+        change = TimeLimitChange(before, limit_of(find_group(slot.shard, queue, group)))
+        self._operations.record(slot, audit, Target(queue, group), change)
         return await self._changed(slot, queue, group)
 
     async def _changed(self, slot: ShardSlot, queue: str, name: str) -> GroupView:

@@ -11,11 +11,13 @@ from jobline_server.engine.decide.limiters import (
     existing_limiter,
 )
 from jobline_server.engine.limiters import LimiterSettings
+from jobline_server.engine.operations import LimitsChange, TimeLimitChange
 from jobline_server.engine.rates import RateLimit
+from jobline_server.runtime.calls.operations import Operations, Target
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.queries.paging import first_names
 from jobline_server.runtime.slots import ShardSlot
-from jobline_server.runtime.views import Audit, LimiterView
+from jobline_server.runtime.views import NO_AUDIT, Audit, LimiterView
 
 # Names that a step of a list looks at.
 STEP_NAMES = 4_000
@@ -24,8 +26,9 @@ STEP_NAMES = 4_000
 class LimiterCalls:
     """Reads and changes limiters. A limiter is in the shard of a queue that has its name."""
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: Core, operations: Operations) -> None:
         self._core = core
+        self._operations = operations
 
     def get_limiter(self, name: str) -> LimiterView:
         """Returns one limiter. Raises `Refused` with LIMITER_NOT_FOUND."""
@@ -53,25 +56,39 @@ class LimiterCalls:
                 yield [name for name in part if name > after and name.startswith(prefix)]
 
     async def put_limiter(
-        self, name: str, rate: RateLimit | None, concurrency: int | None
+        self,
+        name: str,
+        rate: RateLimit | None,
+        concurrency: int | None,
+        audit: Audit = NO_AUDIT,
     ) -> LimiterView:
         """Creates a limiter, or changes its limits."""
         slot = self._core.slots.of_queue(name)
+        limiters = slot.shard.own_limiters
+        before = limiters.get(name)
         decide_put_limiter(slot.shard, self._core.now(), name, rate, concurrency)
+        change = LimitsChange(before, limiters.get(name))
+        self._operations.record(slot, audit, Target(limiter=name), change)
         return await self._changed(slot, name)
 
     async def empty_limiter(self, name: str, until_ms: int, audit: Audit) -> LimiterView:
         """Has a limiter let nothing out until a time; one that has passed lifts that limit."""
         slot = self._core.slots.of_queue(name)
+        limiters = slot.shard.own_limiters
+        before = existing_limiter(slot.shard, name).limited
         decide_empty_limiter(
             slot.shard, self._core.now(), name, until_ms, audit.principal, audit.reason
         )
+        change = TimeLimitChange(before, limiters[name].limited)
+        self._operations.record(slot, audit, Target(limiter=name), change)
         return await self._changed(slot, name)
 
-    async def delete_limiter(self, name: str) -> None:
+    async def delete_limiter(self, name: str, audit: Audit = NO_AUDIT) -> None:
         """Deletes a limiter."""
         slot = self._core.slots.of_queue(name)
+        before = slot.shard.own_limiters.get(name)
         decide_delete_limiter(slot.shard, self._core.now(), name)
+        self._operations.record(slot, audit, Target(limiter=name), LimitsChange(before, None))
         self._core.after_decision(slot)
         await self._core.commits.wait(slot)
 

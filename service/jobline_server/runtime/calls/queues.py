@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import chain, islice
 
 from jobline_server.engine.commands import RefusalKind, Refused
@@ -15,9 +15,13 @@ from jobline_server.engine.decide.queues import (
     decide_update_queue,
     existing_queue,
 )
+from jobline_server.engine.operations import Pause, PauseChange, QueueChange, TimeLimitChange
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.values import JobState, Now, QueueSettings
 from jobline_server.runtime.calls.bulk import Bulk
+from jobline_server.runtime.calls.changes import limit_of, pause_of, settings_of
+from jobline_server.runtime.calls.operations import Operations, Target
+from jobline_server.runtime.calls.webhooks import WebhookCalls
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.ended.ended_jobs import EndedJobs
 from jobline_server.runtime.queries.paging import first_names, page_by_name, queue_bytes
@@ -40,12 +44,18 @@ class Queues:
     """Reads and changes queues."""
 
     def __init__(
-        self, core: Core, ended: EndedJobs, bulk: Bulk, new_operation: Callable[[], str]
+        self,
+        core: Core,
+        ended: EndedJobs,
+        bulk: Bulk,
+        operations: Operations,
+        webhooks: WebhookCalls,
     ) -> None:
         self._core = core
         self._ended = ended
         self._bulk = bulk
-        self._new_operation = new_operation
+        self._operations = operations
+        self._webhooks = webhooks
         # Queues that are being deleted, and when that is over.
         self._deletes: dict[str, asyncio.Event] = {}
 
@@ -79,28 +89,45 @@ class Queues:
     ) -> QueueView:
         """Changes settings; creates the queue if it does not exist."""
         slot = self._core.slots.of_queue(queue)
+        queues = slot.shard.queues
+        before = settings_of(queues.get(queue))
         decide_update_queue(slot.shard, self._core.now(), queue, settings, mask)
+        change = QueueChange(before, settings_of(queues.get(queue)))
+        self._operations.record(slot, audit, Target(queue), change)
         self._ended.hints.note_queue(queue)
         return await self._changed(slot, queue)
 
     async def pause_queue(self, queue: str, audit: Audit) -> QueueView:
         """Stops hand-outs."""
         slot = self._core.slots.of_queue(queue)
+        before = pause_of(slot.shard.queues.get(queue))
         decide_pause_queue(slot.shard, self._core.now(), queue, audit.principal, audit.reason)
-        return await self._changed(slot, queue)
+        return await self._pause_changed(slot, queue, before, audit)
 
     async def resume_queue(self, queue: str, audit: Audit) -> QueueView:
         """Resumes hand-outs."""
         slot = self._core.slots.of_queue(queue)
+        before = pause_of(slot.shard.queues.get(queue))
         decide_resume_queue(slot.shard, self._core.now(), queue)
+        return await self._pause_changed(slot, queue, before, audit)
+
+    async def _pause_changed(
+        self, slot: ShardSlot, queue: str, before: Pause, audit: Audit
+    ) -> QueueView:
+        change = PauseChange(before, pause_of(slot.shard.queues.get(queue)))
+        self._operations.record(slot, audit, Target(queue), change)
         return await self._changed(slot, queue)
 
     async def limit_queue(self, queue: str, until_ms: int, audit: Audit) -> QueueView:
         """Stops hand-outs until a time; one that has passed lifts the limit."""
         slot = self._core.slots.of_queue(queue)
+        queues = slot.shard.queues
+        before = limit_of(queues.get(queue))
         decide_limit_queue(
             slot.shard, self._core.now(), queue, until_ms, audit.principal, audit.reason
         )
+        change = TimeLimitChange(before, limit_of(queues.get(queue)))
+        self._operations.record(slot, audit, Target(queue), change)
         return await self._changed(slot, queue)
 
     async def _changed(self, slot: ShardSlot, queue: str) -> QueueView:
@@ -141,23 +168,20 @@ class Queues:
             await under_way.wait()
         slot = self._core.slots.of_queue(queue)
         found = existing_queue(slot.shard, queue)
-        result = BulkResult(operation_id=self._new_operation())
         active = found.counts[JobState.ACTIVE]
         if active and not force:
             message = f"queue {queue} has {active} active jobs; set force to delete it"
             raise Refused(RefusalKind.QUEUE_ACTIVE, message, field="force")
         if dry_run:
-            result.count = sum(found.counts)
-            return result
+            return BulkResult(count=sum(found.counts))
         found.deleting = True
         over = self._deletes[queue] = asyncio.Event()
         try:
-            for _ in range(DELETE_ROUNDS):
-                result.count += await self._bulk.delete_live(queue, with_active=force)
-                if found.live() <= SLICE_JOBS:
-                    break
-            result.count += decide_delete_queue(slot.shard, self._core.now(), queue, force=force)
-            self._core.after_decision(slot)
+            with (
+                self._core.commits.disk.making_room(),
+                self._operations.running(audit, Target(queue)) as running,
+            ):
+                await self._delete(slot, found, running.result, force=force)
         finally:
             # It is there still if the caller went away, or the disk failed.
             found.deleting = False
@@ -166,7 +190,18 @@ class Queues:
             slot.woken[found] = None
             self._core.serve(slot)
         await self._core.commits.wait(slot)
-        return result
+        await self._webhooks.drop_queue(queue)
+        return running.result
+
+    async def _delete(
+        self, slot: ShardSlot, queue: Queue, result: BulkResult, *, force: bool
+    ) -> None:
+        for _ in range(DELETE_ROUNDS):
+            result.count += await self._bulk.delete_live(queue.name, with_active=force)
+            if queue.live() <= SLICE_JOBS:
+                break
+        result.count += decide_delete_queue(slot.shard, self._core.now(), queue.name, force=force)
+        self._core.after_decision(slot)
 
     def _view(self, queue: Queue) -> QueueView:
         now, limited = self._core.now(), queue.limited

@@ -14,10 +14,11 @@ from jobline_server.engine.decide.update import (
 )
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import Now
+from jobline_server.runtime.calls.operations import Operations, Target
 from jobline_server.runtime.calls.payload_checks import PayloadChecks
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.queries.job_queries import JobQueries
-from jobline_server.runtime.views import JobView
+from jobline_server.runtime.views import NO_AUDIT, Audit, JobView
 
 DecideForget = Callable[[Shard, Now, str, str], int]
 
@@ -25,12 +26,15 @@ DecideForget = Callable[[Shard, Now, str, str], int]
 class Updates:
     """Changes jobs one by one, and forgets keys."""
 
-    def __init__(self, core: Core, queries: JobQueries, checks: PayloadChecks) -> None:
+    def __init__(
+        self, core: Core, queries: JobQueries, checks: PayloadChecks, operations: Operations
+    ) -> None:
         self._core = core
+        self._operations = operations
         self._checks = checks
         self._queries = queries
 
-    async def update_job(self, job_id: int, change: JobChange) -> JobView:
+    async def update_job(self, job_id: int, change: JobChange, audit: Audit = NO_AUDIT) -> JobView:
         """Changes a job that waits, and returns it as it was right after that, when the change is
         on disk. Raises `Refused` with JOB_NOT_FOUND, with WRONG_STATE, if there is no room for its
         larger payload, or if its queue would refuse a push of it.
@@ -46,27 +50,30 @@ class Updates:
                 self._checks.check_update(owner.queue, owner.options.name, change.payload)
         decide_update(slot.shard, self._core.now(), job_id, change)
         view_now = self._queries.live(job_id)
+        target = Target("" if view_now is None else view_now.queue)
+        self._operations.record(slot, audit, target, count=1)
         self._core.after_decision(slot)
         await self._core.commits.wait(slot)
         if view_now is None:  # pragma: no cover  # a job that was changed is live
             raise Refused(RefusalKind.JOB_NOT_FOUND, f"there is no job {job_id}", field="id")
         return view_now
 
-    async def forget_key(self, queue: str, key: str) -> int:
+    async def forget_key(self, queue: str, key: str, audit: Audit = NO_AUDIT) -> int:
         """Forgets a job key; returns the id of the job that it named, when that is on disk. Raises
         `Refused` with JOB_NOT_FOUND.
         """
-        return await self._forget(decide_forget_key, queue, key)
+        return await self._forget(decide_forget_key, queue, key, audit)
 
-    async def forget_unique_key(self, queue: str, key: str) -> int:
+    async def forget_unique_key(self, queue: str, key: str, audit: Audit = NO_AUDIT) -> int:
         """Takes a unique key from the job that holds it; returns its id, when that is on disk.
         Raises `Refused` with JOB_NOT_FOUND.
         """
-        return await self._forget(decide_forget_unique_key, queue, key)
+        return await self._forget(decide_forget_unique_key, queue, key, audit)
 
-    async def _forget(self, decide: DecideForget, queue: str, key: str) -> int:
+    async def _forget(self, decide: DecideForget, queue: str, key: str, audit: Audit) -> int:
         slot = self._core.slots.of_queue(queue)
         job_id = decide(slot.shard, self._core.now(), queue, key)
+        self._operations.record(slot, audit, Target(queue))
         self._core.after_decision(slot)
         await self._core.commits.wait(slot)
         return job_id

@@ -26,7 +26,7 @@ from jobline_server.engine import limits
 from jobline_server.engine.entries import Fact
 from jobline_server.runtime.commits.batches import CommittedBatch
 from jobline_server.runtime.commits.cuts import Cut, rows_of
-from jobline_server.runtime.commits.disk import Disk, make_room
+from jobline_server.runtime.commits.disk import Disk
 from jobline_server.runtime.commits.failed_writes import FailedWrites
 from jobline_server.runtime.commits.replies import give, give_up
 from jobline_server.runtime.slots import Answer, ShardSlot, ShardSlots
@@ -71,7 +71,7 @@ class Commits:
         """Decides what waits for the cut; see `expect`."""
         self._collecting = False
         self.failed: asyncio.Future[None] = self._loop.create_future()
-        self._disk = Disk(space)
+        self.disk = Disk(space)
         self.failed_writes = FailedWrites(store, slots)
         self._writing: list[Sequence[Fact]] = []
         self.waits_for_room = True
@@ -191,6 +191,9 @@ class Commits:
         """Cuts and writes what has gathered; the caller holds `exclusive`. Calls `captured` in the
         same step as the cut, so that it sees the state at the offsets that were cut.
         """
+        if self.failed.done():
+            # Whatever gathered may be half of something.
+            await self.failed
         self._collect()
         self._timer.go()
         self._noted = False
@@ -255,7 +258,9 @@ class Commits:
                 # Who waits for the next cut is refused now, and not when there is room.
                 self._collect()
                 # A delete that waits behind this commit needs it out of its way.
-                helps = make_room([*self._writing, *(slot.shard.entries for slot in self._slots)])
+                helps = self.disk.may_take_last(
+                    [*self._writing, *(slot.shard.entries for slot in self._slots)]
+                )
                 if not (helps and await self._space.give_up_ballast(last=True)):
                     await asyncio.sleep(FULL_RETRY_SECONDS)
         self._writing.clear()
@@ -266,11 +271,11 @@ class Commits:
     @property
     def disk_full(self) -> bool:
         """Returns whether pushes are refused because the disk is full."""
-        return self._disk.is_full
+        return self.disk.is_full
 
     @disk_full.setter
     def disk_full(self, is_full: bool) -> None:
-        self._disk.is_full = is_full
+        self.disk.is_full = is_full
 
     def fail(self, error: Exception) -> None:
         """Refuses all callers that wait: nobody is answered from memory that the disk may not

@@ -4,7 +4,8 @@ last of the reserve.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import chain
 
 from jobline_server.engine.entries import Fact, JobsAgedOut, JobsDeleted
@@ -23,6 +24,7 @@ class Disk:
     def __init__(self, space: Space) -> None:
         self._space = space
         self._is_full = False
+        self._makers = 0
 
     @property
     def is_full(self) -> bool:
@@ -42,6 +44,21 @@ class Disk:
             )
         else:
             LOG.warning("the disk has room again: pushes are taken")
+
+    @contextmanager
+    def making_room(self) -> Iterator[None]:
+        """Lets every commit take the last of the reserve meanwhile: the caller deletes, and what it
+        waits for before that (its own record, the commits of others) may not wait for room.
+        """
+        self._makers += 1
+        try:
+            yield
+        finally:
+            self._makers -= 1
+
+    def may_take_last(self, batches: Iterable[Sequence[Fact]]) -> bool:
+        """Returns whether a commit of these facts may take the last of the reserve."""
+        return self._makers > 0 or make_room(batches)
 
 
 def make_room(batches: Iterable[Sequence[Fact]]) -> bool:

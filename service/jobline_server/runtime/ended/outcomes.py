@@ -22,7 +22,7 @@ from typing import TypeVar
 
 from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.engine.decide.outcomes import Outcomes, OutcomesNeeded
-from jobline_server.engine.endings import EndedChange, Ending, JobsEnded, RunsEnded
+from jobline_server.engine.endings import EndedChange, Ending, JobsEnded, QueueGone, RunsEnded
 from jobline_server.engine.values import JobState
 from jobline_server.runtime.commits.batches import CommittedBatch
 from jobline_server.runtime.core import Core
@@ -145,7 +145,7 @@ class _Look:
         elif isinstance(ending, RunsEnded | EndedChange):
             for start, count in zip(ending.starts, ending.counts, strict=True):
                 self._note_run(start, count)
-        else:
+        elif isinstance(ending, QueueGone):
             # A queue is gone, whose ended jobs nobody lists.
             self._changed.update(self.ids)
 

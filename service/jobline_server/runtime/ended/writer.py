@@ -4,11 +4,11 @@ Endings of committed batches collect in the buffer and are written once a second
 journal has them until a checkpoint, which calls `sync` first. Before a read the buffer is written,
 so that no job is missed.
 
-While the disk is full endings wait here, in order, and only a checkpoint tries to write them: it
-makes room in the journal. Changes to jobs that the store has already (deleted, retried, stale) do
-not wait: they free room, and no caller may decide on a job that was deleted. They are written at
-once, and again when their turn comes, which does no harm: an operation says what an id is from then
-on.
+While the disk is full endings and operations of operators wait here, in order, and only a
+checkpoint tries to write them: it makes room in the journal. Changes to jobs that the store has
+already (deleted, retried, stale) do not wait: they free room, and no caller may decide on a job
+that was deleted. They are written at once, and again when their turn comes, which does no harm: an
+operation of the store says what an id is from then on.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ from jobline_server.storage.ended_store import (
     EndedRow,
     MarkStale,
     PutEnded,
+    PutOperation,
     RemoveEnded,
+    RemoveQueue,
 )
 from jobline_server.storage.store import DiskFull
 
@@ -107,7 +109,7 @@ class EndedWriter:
                 for job_id in _within(job_ids, op.first_id, op.count):
                     if job_id in found:
                         found[job_id] = _changed(found[job_id], op)
-            else:
+            elif isinstance(op, RemoveQueue):
                 for job_id, known in found.items():
                     found[job_id] = None if known and known.queue == op.queue else known
         return found
@@ -190,7 +192,9 @@ class EndedWriter:
             await self._take_all(self._pieces)
             while self._changed < len(self._unwritten):
                 ops = self._unwritten[self._changed : self._changed + WRITE_OPS]
-                await self._change([op for op in ops if not isinstance(op, PutEnded)])
+                await self._change(
+                    [op for op in ops if not isinstance(op, PutEnded | PutOperation)]
+                )
                 self._changed += len(ops)
 
     async def _take_all(self, pieces: Iterator[Taken]) -> None:

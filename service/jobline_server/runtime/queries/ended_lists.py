@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable, Iterator
 
 from jobline_server.engine.values import KEPT_STATES
 from jobline_server.runtime.ended.ended_jobs import LOOKUP_JOBS, EndedJobs, kept_of_part, view_of
@@ -10,6 +11,9 @@ from jobline_server.runtime.job_views import matches
 from jobline_server.runtime.queries.paging import PageBuilder
 from jobline_server.runtime.views import JobFilter, JobView
 from jobline_server.storage.ended_store import EndedPart, EndedQuery
+
+# Jobs of one step of the loop: to read and check one with its errors takes up to 50 µs.
+STEP_JOBS = 100
 
 
 async def fill_from_ended(
@@ -24,19 +28,31 @@ async def fill_from_ended(
         limit = min(max(builder.room, LOOKUP_JOBS), 2 * LOOKUP_JOBS)
         page = await ended.ended_store.list(ended_query(wanted, resume_after, limit))
         ended.damage.found(page.bad)
+        looked = 0
         for part in page.parts:
-            for view in views_of(part):
-                if matches(view, wanted):
-                    builder.add(ended.dated(view))
-                    if builder.is_full:
-                        return
+            for ids in _pieces(part):
+                for view in views_of(part, ids):
+                    if matches(view, wanted):
+                        builder.add(ended.dated(view))
+                        if builder.is_full:
+                            return
+                looked += len(ids)
+                if looked >= STEP_JOBS:
+                    looked = 0
+                    await asyncio.sleep(0)
         await asyncio.sleep(0)
         resume_after = page.resume_after
 
 
-def views_of(part: EndedPart) -> list[JobView]:
-    """Returns views of the jobs of a part."""
-    ids = range(part.first_id, part.first_id + part.count)
+def _pieces(part: EndedPart) -> Iterator[range]:
+    """Yields the ids of a part, as many at a time as are read in one step."""
+    end_id = part.first_id + part.count
+    for first_id in range(part.first_id, end_id, STEP_JOBS):
+        yield range(first_id, min(first_id + STEP_JOBS, end_id))
+
+
+def views_of(part: EndedPart, ids: Iterable[int]) -> list[JobView]:
+    """Returns views of some jobs of a part."""
     return list(map(view_of, kept_of_part(part, ids).values()))
 
 

@@ -66,6 +66,8 @@ def live_items(shard: Shard, wanted: JobFilter, after: int) -> Iterator[list[Ite
     queue = shard.queues.get(wanted.queue) if wanted.queue else None
     if wanted.queue and queue is None:
         return
+    if wanted.batches and wanted.batches.isdisjoint(shard.batches.live):
+        return
     for found in items_from(shard, queue, after + 1, LOOK_IDS):
         yield [item for item in found if may_have_wanted(item, wanted)]
 
@@ -114,7 +116,7 @@ async def live_slices(shard: Shard, wanted: JobFilter) -> AsyncIterator[Mapping[
                     state = shard.state_of(job_id)
                     if state is not None and (not wanted.states or state in wanted.states):
                         found[job_id] = state
-                checked += count + (_parents_of(item) if isinstance(item, Job) else PART_JOBS)
+                checked += count + (_listings_of(item) if isinstance(item, Job) else PART_JOBS)
                 if checked >= SLICE_JOBS:
                     yield found
                     found, checked = {}, 0
@@ -134,7 +136,7 @@ def id_slices(slots: ShardSlots, ids: Iterable[int]) -> Iterator[list[int]]:
         job = None if slot is None else slot.shard.jobs.find(job_id)
         lot_before, lot = lot, None if slot is None or job else slot.shard.lots.find(job_id)
         part.append(job_id)
-        weight += 1 + (0 if job is None else _parents_of(job))
+        weight += 1 + (0 if job is None else _listings_of(job))
         weight += PART_JOBS if lot is not None and lot is not lot_before else 0
         if weight >= SLICE_JOBS:
             yield part
@@ -143,9 +145,11 @@ def id_slices(slots: ShardSlots, ids: Iterable[int]) -> Iterator[list[int]]:
         yield part
 
 
-def _parents_of(job: Job) -> int:
-    """Returns as how many jobs those count that a BLOCKED one waits for: it is listed with each."""
-    return len(job.details.parents_left) // PARENTS_A_JOB
+def _listings_of(job: Job) -> int:
+    """Returns as how many jobs the lists count in which a job is: its group's, and of a BLOCKED
+    one those of the jobs that it waits for.
+    """
+    return len(job.details.parents_left) // PARENTS_A_JOB + bool(job.ties.group)
 
 
 def _parts(item: Item, wanted: JobFilter) -> Iterator[tuple[int, Iterable[int]]]:
@@ -172,6 +176,7 @@ class EndedWalk:
         self._by_record = bool(
             wanted.headers
             or wanted.tags
+            or wanted.batches
             or wanted.group
             or wanted.pushed_after_ms is not None
             or wanted.pushed_before_ms is not None

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from jobline.v1.event_pb2 import EventKind
 from jobline_server.engine.endings import Ending, JobsEnded, RunsEnded
+from jobline_server.engine.rules import NO_RULES, JobRules
 from jobline_server.engine.values import JobState
 from jobline_server.runtime.watch.event_origin import EventOrigin, cut, singles
 from jobline_server.wire.event_runs import Columns, EventRun
@@ -30,6 +31,7 @@ def _jobs_ended(origin: EventOrigin, ending: JobsEnded) -> Iterator[EventRun]:
     jobs, completed = ending.jobs, ending.state is JobState.COMPLETED
     workers = [job.holder.worker if job.holder else "" for job in jobs]
     one_worker = len(set(workers)) == 1
+    rules = [job.options.rules for job in jobs]
     view = origin.view(
         ending.ended_ms,
         _ENDED_KINDS[ending.state],
@@ -45,11 +47,13 @@ def _jobs_ended(origin: EventOrigin, ending: JobsEnded) -> Iterator[EventRun]:
         [job.delivery for job in jobs],
         [job.attempts + completed for job in jobs],
         () if one_worker else workers,
+        rules=rules if any(map(_is_kept, rules)) else (),
     )
     yield from singles(view, [job.id for job in jobs], columns)
 
 
 def _runs_ended(origin: EventOrigin, ending: RunsEnded) -> Iterator[EventRun]:
+    rules = ending.lot.options.rules
     view = origin.view(
         ending.ended_ms,
         _ENDED_KINDS[ending.state],
@@ -61,5 +65,11 @@ def _runs_ended(origin: EventOrigin, ending: RunsEnded) -> Iterator[EventRun]:
         attempt=int(ending.state is JobState.COMPLETED),
         worker=ending.worker,
         reason=ending.reason,
+        rules=rules if _is_kept(rules) else NO_RULES,
     )
     yield from cut(view, ending.starts, ending.counts)
+
+
+def _is_kept(rules: JobRules) -> bool:
+    """Returns whether the events of a job need its rules: for webhooks, by its tags or its URL."""
+    return rules is not NO_RULES and bool(rules.webhook or rules.tags)

@@ -55,13 +55,14 @@ def _kept(columns: Columns, part: slice) -> Columns:
     """Returns a part of columns, packed; most runs have no columns."""
     if columns is NO_COLUMNS:
         return NO_COLUMNS
-    names, deliveries, attempts, workers, run_at_ms = columns
+    names, deliveries, attempts, workers, run_at_ms, rules = columns
     return Columns(
         tuple(names[part]),
         packed(deliveries[part]),
         packed(attempts[part]),
         tuple(workers[part]),
         packed(run_at_ms[part]),
+        tuple(rules[part]),
     )
 
 

@@ -11,22 +11,24 @@ from typing import Any
 from jobline.v1.event_pb2 import EventKind
 from jobline_server.engine import (
     entries,
-    group_entries,
     limiter_entries,
     message_entries,
     notices,
-    queue_entries,
     report_entries,
     unique_entries,
     update_entries,
 )
 from jobline_server.engine.effects import Applied, KeyHandedOver, endings_of
 from jobline_server.engine.values import JobState
+from jobline_server.runtime.watch.event_batches import BATCHES
 from jobline_server.runtime.watch.event_blocked import BLOCKED, pushed_some_blocked, unblocked
 from jobline_server.runtime.watch.event_duplicates import duplicates
 from jobline_server.runtime.watch.event_endings import ended_runs
 from jobline_server.runtime.watch.event_origin import EventOrigin, by_moment, cut, singles
+from jobline_server.runtime.watch.event_queues import QUEUES
+from jobline_server.runtime.watch.event_schedules import SCHEDULES
 from jobline_server.runtime.watch.event_updated import updated
+from jobline_server.runtime.watch.event_webhooks import WEBHOOKS
 from jobline_server.wire.event_runs import Columns, EventRun
 
 
@@ -216,43 +218,6 @@ def _aged(
     yield from cut(view, fact.starts, fact.counts)
 
 
-def _queue_changed(origin: EventOrigin, fact: queue_entries.QueueChanged) -> Iterator[EventRun]:
-    created = EventKind.EVENT_KIND_QUEUE_CREATED
-    kind = created if fact.created_number else EventKind.EVENT_KIND_QUEUE_CHANGED
-    yield EventRun(origin.view(fact.at_ms, kind, fact.queue))
-
-
-def _queue_paused(origin: EventOrigin, fact: queue_entries.QueuePaused) -> Iterator[EventRun]:
-    kind = EventKind.EVENT_KIND_QUEUE_PAUSED
-    yield EventRun(origin.view(fact.at_ms, kind, fact.queue, message=fact.reason))
-
-
-def _queue_limited(origin: EventOrigin, fact: queue_entries.QueueLimited) -> Iterator[EventRun]:
-    kind = EventKind.EVENT_KIND_QUEUE_LIMITED
-    yield EventRun(origin.view(fact.at_ms, kind, fact.queue, message=fact.reason))
-
-
-def _queue_resumed(origin: EventOrigin, fact: queue_entries.QueueResumed) -> Iterator[EventRun]:
-    yield EventRun(origin.view(fact.at_ms, EventKind.EVENT_KIND_QUEUE_RESUMED, fact.queue))
-
-
-def _queue_deleted(origin: EventOrigin, fact: queue_entries.QueueDeleted) -> Iterator[EventRun]:
-    yield EventRun(origin.view(fact.at_ms, EventKind.EVENT_KIND_QUEUE_DELETED, fact.queue))
-
-
-GROUP_KINDS = {
-    group_entries.GroupPaused: EventKind.EVENT_KIND_GROUP_PAUSED,
-    group_entries.GroupResumed: EventKind.EVENT_KIND_GROUP_RESUMED,
-    group_entries.GroupLimited: EventKind.EVENT_KIND_GROUP_LIMITED,
-}
-
-
-def _of_group(origin: EventOrigin, fact: group_entries.GroupFact) -> Iterator[EventRun]:
-    kind, reason = GROUP_KINDS[type(fact)], getattr(fact, "reason", "")
-    if not getattr(fact, "is_used_up", False):
-        yield EventRun(origin.view(fact.at_ms, kind, fact.queue, name=fact.group, message=reason))
-
-
 # A row for each fact and each notice; None: another function makes its events. Each function takes
 # the very fact that it is registered for, which no type of a table can say.
 EVENTS: dict[type, Callable[[EventOrigin, Any], Iterator[EventRun]] | None] = {
@@ -281,18 +246,13 @@ EVENTS: dict[type, Callable[[EventOrigin, Any], Iterator[EventRun]] | None] = {
     unique_entries.UniqueKeysExtended: None,  # nothing happens to a job
     unique_entries.UniqueKeyForgotten: None,
     notices.DuplicatesFound: duplicates,
-    queue_entries.QueueChanged: _queue_changed,
-    queue_entries.QueuePaused: _queue_paused,
-    queue_entries.QueueLimited: _queue_limited,
-    queue_entries.QueueResumed: _queue_resumed,
-    queue_entries.QueueDeleted: _queue_deleted,
-    group_entries.GroupChanged: None,
-    group_entries.GroupPaused: _of_group,
-    group_entries.GroupResumed: _of_group,
-    group_entries.GroupLimited: _of_group,
+    **QUEUES,
     limiter_entries.LimiterChanged: None,  # no job and no queue is concerned
     limiter_entries.LimiterDeleted: None,
+    **SCHEDULES,
     message_entries.MessagesSent: None,  # what a message causes has events of its own
     message_entries.MessagesReceived: None,
     message_entries.MessagesAcknowledged: None,
+    **BATCHES,
+    **WEBHOOKS,
 }

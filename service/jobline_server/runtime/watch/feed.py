@@ -20,7 +20,7 @@ from jobline_server.engine.effects import Applied
 from jobline_server.runtime.commits.batches import CommittedBatch
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.slots import ShardSlot
-from jobline_server.runtime.waiting import is_set_by
+from jobline_server.runtime.waiting import PacedEvent
 from jobline_server.runtime.watch import kept_batches
 from jobline_server.runtime.watch.feed_reader import Answer, Reader, Room
 from jobline_server.runtime.watch.kept_batches import KeptBatch
@@ -34,8 +34,11 @@ HEARTBEAT_SECONDS = 15.0
 KEPT_SECONDS = 3_600.0
 # Without watchers, up to this many old batches are dropped at each commit.
 DROPPED_AT_ONCE = 100
-# The shortest time between two answers, because each answer costs a write of the transport.
+# The shortest time between two answers to a watcher, because each answer costs a write of the
+# transport, some 0.1 ms; and that time for each watcher there is, so that all together leave most
+# of the loop to others.
 GATHER_SECONDS = 0.010
+GATHER_SECONDS_EACH = 0.000_5
 
 
 class Feed:
@@ -54,9 +57,9 @@ class Feed:
         # Whether a batch that is in no journal was dropped.
         self._volatile_gone = False
         self._held: dict[int, list[Applied]] = {}
-        self._news = asyncio.Event()
+        self._news = PacedEvent()
         # Those of watchers that read the pieces of a result, too: each has one of its own.
-        self._own_news: set[asyncio.Event] = set()
+        self._own_news: set[PacedEvent] = set()
         self._watchers = 0
         self._time = asyncio.get_running_loop().time
         self._wanted_until = 0.0
@@ -86,8 +89,12 @@ class Feed:
             self._wake()
 
     def is_wanted(self) -> bool:
-        """Returns whether events are made: there are watchers, or were within the last hour."""
-        return bool(self._watchers) or self._time() < self._wanted_until
+        """Returns whether events are made: there are watchers, or were within the last hour, or
+        webhooks are told of them.
+        """
+        if self._watchers or self._core.load.tells_webhooks:
+            return True
+        return self._time() < self._wanted_until
 
     def _pass_over(self, batches: Sequence[CommittedBatch]) -> None:
         """Numbers batches without keeping them."""
@@ -127,6 +134,21 @@ class Feed:
             raise _gone()
         return self._batches[number - self._first] if number < self.end else None
 
+    def oldest_token(self) -> str:
+        """Returns the token of all events that are kept."""
+        return Position(self._life, self._first, list(self._gone)).token()
+
+    def has_all_rows(self, offsets: Sequence[int]) -> bool:
+        """Returns whether the events of all rows of the journals after these are kept."""
+        return all(
+            gone <= sent <= now
+            for gone, sent, now in zip(self._gone, offsets, self._core.slots.offsets(), strict=True)
+        )
+
+    def reader(self, wanted: WatchFilter, token: str, room: Room) -> Reader:
+        """Returns a reader that resumes from a token. Raises `Refused` with OFFSET_GONE."""
+        return Reader(self, wanted, self._begin(token), room)
+
     async def watch(
         self,
         wanted: WatchFilter,
@@ -141,9 +163,9 @@ class Feed:
         `Refused` with OFFSET_GONE when the next events are no longer kept, and with
         SHARD_UNAVAILABLE when there will be none, as the job or the queues are not here.
         """
-        reader = Reader(self, wanted, self._begin(resume_token), room)
+        reader = self.reader(wanted, resume_token, room)
         time = self._time
-        news = self._news if partials is None else asyncio.Event()
+        news = self._news if partials is None else PacedEvent()
         pieces = None if partials is None else partials.read([wanted.job_id], news.set)
         self._watchers += 1
         if pieces is not None:
@@ -163,15 +185,17 @@ class Feed:
                     await asyncio.sleep(0)
                 else:
                     self._check_here(wanted)
-                    news.clear()
-                    if await is_set_by(news, sent_at + HEARTBEAT_SECONDS):
-                        await asyncio.sleep(max(read_at + GATHER_SECONDS - time(), 0))
+                    if await news.is_set_by(sent_at + HEARTBEAT_SECONDS):
+                        await asyncio.sleep(max(read_at + self._gather_seconds() - time(), 0))
         finally:
             if pieces is not None:
                 pieces.close()
                 self._own_news.discard(news)
             self._watchers -= 1
             self._wanted_until = time() + KEPT_SECONDS
+
+    def _gather_seconds(self) -> float:
+        return max(GATHER_SECONDS, GATHER_SECONDS_EACH * self._watchers)
 
     def _check_here(self, wanted: WatchFilter) -> None:
         slots = self._core.slots
@@ -204,10 +228,7 @@ class Feed:
         if position.life == self._life:
             if not self._first <= position.number <= self.end:
                 raise _gone()
-        elif self._volatile_gone or not all(
-            gone <= sent <= now
-            for gone, sent, now in zip(self._gone, position.offsets, offsets, strict=True)
-        ):
+        elif self._volatile_gone or not self.has_all_rows(position.offsets):
             raise _gone()
         else:
             position.life, position.number, position.skip = self._life, self._first, 0

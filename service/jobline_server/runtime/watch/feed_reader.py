@@ -107,6 +107,10 @@ class Reader:
         """Returns whether all batches were read."""
         return self._position.number == self._batches.end
 
+    def offsets(self) -> Sequence[int]:
+        """Returns the last row of each shard's journal that was read to its end."""
+        return self._position.offsets
+
     def token(self) -> str:
         """Returns the token to resume from."""
         position, batch = self._position, self._batches.batch(self._position.number)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import merge
 from typing import NamedTuple
 
 from jobline_server.engine.effects import Applied
+from jobline_server.engine.rules import NO_RULES, JobRules
 from jobline_server.runtime.watch.events import event_runs
 from jobline_server.wire.event_runs import EventRun
 
@@ -18,6 +19,9 @@ BATCH_BYTES = 200
 # Of each run of events, and of each run of ids in it.
 RUN_BYTES = 700
 ID_BYTES = 48
+# Of the rules of a job, and of each of its tags.
+RULES_BYTES = 300
+TAG_BYTES = 60
 
 
 class KeptBatch:
@@ -43,13 +47,25 @@ class KeptBatch:
         self.runs = event_runs(shard, offset, written)
         if len(written) < len(applied):
             self.runs += event_runs(shard, offset, [each for each in applied if not each.offset])
-        self.size = BATCH_BYTES + sum([_bytes_of(run) for run in self.runs])
+        self.size = BATCH_BYTES + sum([bytes_of(run) for run in self.runs])
 
 
-def _bytes_of(run: EventRun) -> int:
+def bytes_of(run: EventRun) -> int:
+    """Returns about what events take in memory."""
     error = run.shared.error
     text = len(run.shared.message) + (len(error.message) if error is not None else 0)
-    return RUN_BYTES + ID_BYTES * len(run.starts) + text
+    size = RUN_BYTES + ID_BYTES * len(run.starts) + text
+    if run.columns.rules:
+        return size + _rules_bytes(run.columns.rules)
+    return size if run.shared.rules is NO_RULES else size + _rules_bytes([run.shared.rules])
+
+
+def _rules_bytes(rules: Iterable[JobRules]) -> int:
+    """Counts what many jobs share once."""
+    distinct = {id(one): one for one in rules if one is not NO_RULES}
+    return sum(
+        [RULES_BYTES + len(one.webhook) + TAG_BYTES * len(one.tags) for one in distinct.values()]
+    )
 
 
 def _at_ms(applied: Sequence[Applied]) -> int:

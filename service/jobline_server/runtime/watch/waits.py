@@ -192,9 +192,15 @@ class Waits:
         """Looks up jobs that were not live when the wait began; yields after each slice. Waits for
         the commit first, because a job that has just ended is kept only after it.
         """
-        gone = sorted(job_id for job_id in waiter.ids if not self._is_live(job_id))
+        gone: list[int] = []
+        for start in range(0, len(waiter.ids), SLICE_IDS):
+            if start:
+                await asyncio.sleep(0)
+            ids = waiter.ids[start : start + SLICE_IDS]
+            gone += [job_id for job_id in ids if not self._is_live(job_id)]
         if not gone:
             return
+        gone.sort()
         await self._core.commits.wait()
         waiting = self._waiting
         wanted = [job_id for job_id in gone if waiting.has(job_id, waiter)]

@@ -11,17 +11,21 @@ from collections.abc import Sequence
 from jobline.v1 import entry_pb2
 from jobline_server.engine.entries import Fact, LotPushed
 from jobline_server.storage.codec import (
+    batches,
     blocked,
     ends,
     groups,
     leases,
     limiters,
     messages,
+    operations,
     pushes,
     queues,
     reports,
+    schedules,
     unique,
     updates,
+    webhooks,
 )
 from jobline_server.storage.codec.table import FactTable
 
@@ -40,8 +44,12 @@ FACTS: FactTable = {
     **queues.FACTS,
     **groups.FACTS,
     **limiters.FACTS,
+    **schedules.FACTS,
     **messages.FACTS,
     **unique.FACTS,
+    **batches.FACTS,
+    **operations.FACTS,
+    **webhooks.FACTS,
 }
 
 # Looked up once a fact, so each is a table of its own.

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from jobline.v1 import entry_pb2, store_pb2
+from jobline_server.engine.batches import BatchCounts
 from jobline_server.engine.dependencies import ParentEnd
 from jobline_server.engine.dependency_messages import (
     AwaitJobs,
@@ -22,6 +23,8 @@ from jobline_server.engine.message_entries import (
     MessagesSent,
 )
 from jobline_server.engine.shard_messages import PushJobs, ShardMessage
+from jobline_server.engine.ties import NO_TIES, Ties
+from jobline_server.storage.codec.batches import batch_counts, fill_batch_counts
 from jobline_server.storage.codec.shared import fill_payloads, interned_options, payloads_of
 from jobline_server.storage.codec.table import FactRow, FactTable, whole
 from jobline_server.wire.options import serialized_options
@@ -45,6 +48,8 @@ def fill_push_jobs(message: store_pb2.ShardMessage, value: PushJobs) -> None:
     push.options = serialized_options(value.options)
     fill_payloads(push, value.payloads)
     push.count = len(value.payloads)
+    push.group, push.unique_key = value.ties.group, value.ties.unique_key
+    push.delay_ms = value.delay_ms
 
 
 def push_jobs(message: store_pb2.PushJobs) -> PushJobs:
@@ -53,6 +58,8 @@ def push_jobs(message: store_pb2.PushJobs) -> PushJobs:
         message.queue,
         interned_options(message.options),
         payloads_of(message, message.count),
+        Ties(message.group, message.unique_key) if message.group or message.unique_key else NO_TIES,
+        message.delay_ms,
     )
 
 
@@ -98,6 +105,7 @@ MESSAGES: dict[type, MessageRow] = {
     ForgetJobs: MessageRow(
         "forget_jobs", fill_forget_jobs, lambda one: ForgetJobs(tuple(one.ids), one.by_shard)
     ),
+    BatchCounts: MessageRow("batch_counts", fill_batch_counts, batch_counts),
 }
 _ROWS = {row.name: row for row in MESSAGES.values()}
 

@@ -217,6 +217,7 @@ def fill_jobs_retried(entry: entry_pb2.Entry, fact: JobsRetried) -> None:
         fill_record(message.jobs.add(), record)
     message.states.extend(job_pb2.JobState.ValueType(state) for state in fact.states)
     message.automatic = fact.automatic
+    message.outcomes.extend(job_pb2.JobState.ValueType(state) for state in fact.outcomes)
 
 
 def jobs_retried(at_ms: int, message: entry_pb2.JobsRetried) -> JobsRetried:
@@ -226,6 +227,7 @@ def jobs_retried(at_ms: int, message: entry_pb2.JobsRetried) -> JobsRetried:
         jobs=list(map(record_from_stored, message.jobs)),
         states=[JobState(state) for state in message.states],
         automatic=message.automatic,
+        outcomes=[JobState(state) for state in message.outcomes],
     )
 
 
@@ -237,8 +239,9 @@ def _ready(fact: JobsReady) -> Iterator[Fact]:
 
 
 def _retried(fact: JobsRetried) -> Iterator[Fact]:
-    for job, state in zip(fact.jobs, fact.states, strict=True):
-        yield replace(fact, jobs=[job], states=[state])
+    for at, (job, state) in enumerate(zip(fact.jobs, fact.states, strict=True)):
+        outcomes = fact.outcomes[at : at + 1]
+        yield replace(fact, jobs=[job], states=[state], outcomes=outcomes)
 
 
 FACTS: FactTable = {

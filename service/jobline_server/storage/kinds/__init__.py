@@ -9,6 +9,7 @@ To change what is written: change `store.proto` (it says how), then the two func
 """
 
 from jobline_server.storage.kinds.awaited import AWAITED
+from jobline_server.storage.kinds.batches import BATCHES
 from jobline_server.storage.kinds.bundles import BUNDLES
 from jobline_server.storage.kinds.counters import COUNTERS
 from jobline_server.storage.kinds.groups import GROUPS
@@ -20,8 +21,10 @@ from jobline_server.storage.kinds.lots import LOTS
 from jobline_server.storage.kinds.messages import INBOXES, MESSAGES
 from jobline_server.storage.kinds.producers import PRODUCERS
 from jobline_server.storage.kinds.queues import QUEUES
+from jobline_server.storage.kinds.schedules import SCHEDULES
 from jobline_server.storage.kinds.table import DurableKind
 from jobline_server.storage.kinds.throttles import THROTTLES
+from jobline_server.storage.kinds.webhooks import WEBHOOK_DELIVERIES, WEBHOOKS
 
 KINDS: tuple[DurableKind, ...] = (
     COUNTERS,
@@ -38,6 +41,10 @@ KINDS: tuple[DurableKind, ...] = (
     AWAITED,
     GROUPS,
     LIMITERS,
+    SCHEDULES,
+    BATCHES,
+    WEBHOOKS,
+    WEBHOOK_DELIVERIES,
 )
 
 __all__ = ["KINDS"]

@@ -21,6 +21,7 @@ class Counters(NamedTuple):
     front_order: int
     aged_ms: int
     aged_behind_ms: int
+    told_offset: int
 
 
 def encode_counters(shard: Shard) -> bytes:
@@ -31,6 +32,7 @@ def encode_counters(shard: Shard) -> bytes:
     message.front_order = shard.front_order
     message.aged_ms = shard.age.last_ms
     message.aged_behind_ms = shard.age.behind_ms
+    message.told_offset = shard.told_offset
     return message.SerializeToString()
 
 
@@ -43,6 +45,7 @@ def decode_counters(blob: bytes) -> Counters:
         message.front_order,
         message.aged_ms,
         message.aged_behind_ms,
+        message.told_offset,
     )
 
 
@@ -56,6 +59,7 @@ def load_counters(loading: Loading, rows: Iterator[ItemRow]) -> None:
         shard.front_order = counters.front_order
         shard.age.last_ms = counters.aged_ms
         shard.age.behind_ms = counters.aged_behind_ms
+        shard.told_offset = counters.told_offset
 
 
 class _CounterSlices(KindSlices):

@@ -13,4 +13,4 @@ def stores_in(directory: Path, settings: SqliteSettings | None = None) -> Stores
     """Returns the stores of a directory, not yet opened: `store` is opened before `ended_store`."""
     store = SqliteStore(directory, settings)
     ended_store = SqliteEndedJobStore(directory, beside=store)
-    return Stores(store, ended_store, store.space, ended_store.minutes)
+    return Stores(store, ended_store, store.space, ended_store.minutes, ended_store.operations)

@@ -17,6 +17,7 @@ from jobline_server.storage.ended_store import (
     EndedRow,
     MarkStale,
     PutEnded,
+    PutOperation,
     RemoveEnded,
 )
 from jobline_server.storage.sqlite.statements import (
@@ -59,6 +60,9 @@ def apply(connection: sqlite3.Connection, ops: Sequence[EndedOp]) -> None:
             spans = _spans_of(same)
             _cut_at_ends(connection, spans)
             insert_many(connection, _SQL["mark_spans_stale"], spans, at_ms)
+        elif kind is PutOperation:
+            rows = [op.row for op in same if isinstance(op, PutOperation)]
+            connection.executemany(_SQL["put_operation"], rows)
         else:
             _remove(connection, _spans_of(same))
 

@@ -25,6 +25,7 @@ from jobline_server.storage.ended_store import (
     EndedTotals,
     OwnCount,
     PutEnded,
+    PutOperation,
     RemoveQueue,
 )
 from jobline_server.storage.sqlite import (
@@ -43,6 +44,7 @@ from jobline_server.storage.sqlite.failures import transact
 from jobline_server.storage.sqlite.files import make_directory, sync_directory
 from jobline_server.storage.sqlite.losses import Losses
 from jobline_server.storage.sqlite.minutes import SqliteMinuteStore
+from jobline_server.storage.sqlite.operations import SqliteOperationStore
 from jobline_server.storage.sqlite.store import SqliteStore
 from jobline_server.storage.store import DataLoss, StoreRefused
 
@@ -51,14 +53,15 @@ T = TypeVar("T")
 FINISHED_FILE = "finished.db"
 FORMAT = bootstrap.Format(  # "JBLF"
     0x4A424C46,
-    4,
+    5,
     "finished_schema.sql",
-    {1: "finished_upgrade_2.sql", 2: "finished_upgrade_3.sql", 3: "finished_upgrade_4.sql"},
+    {number: f"finished_upgrade_{number + 1}.sql" for number in range(1, 5)},
 )
 # The most that one transaction writes: reads wait for it.
 _SLICE_OPS = 500
 _SLICE_BYTES = 8 << 20
 _ROW_BYTES = SQLITE_PAGE_BYTES // 8
+_WITH_BLOB = (PutEnded, PutOperation)
 
 
 class SqliteEndedJobStore:
@@ -80,6 +83,7 @@ class SqliteEndedJobStore:
         self._opened: Database | None = None
         self._written = False
         self.minutes = SqliteMinuteStore(lambda: self._database)
+        self.operations = SqliteOperationStore(lambda: self._database)
 
     async def open(self) -> None:
         """See `EndedJobStore.open`."""
@@ -214,11 +218,11 @@ def _slices(ops: Sequence[EndedOp]) -> Iterator[Sequence[EndedOp]]:
         if alone:
             yield ops[index : index + 1]
             start = index + 1
-        size += len(op.row.blob) if isinstance(op, PutEnded) else 0
+        size += len(op.row.blob) if isinstance(op, _WITH_BLOB) else 0
     if start < len(ops):
         yield ops[start:]
 
 
 def _bytes_of(ops: Sequence[EndedOp]) -> int:
-    blobs = sum(len(op.row.blob) for op in ops if isinstance(op, PutEnded))
+    blobs = sum(len(op.row.blob) for op in ops if isinstance(op, _WITH_BLOB))
     return blobs + len(ops) * _ROW_BYTES

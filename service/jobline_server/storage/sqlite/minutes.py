@@ -18,18 +18,20 @@ _SQL = load("minutes.sql")
 _ROW_BYTES = SQLITE_PAGE_BYTES // 8
 
 
-class _Open(Protocol):
+class OpenDatabase(Protocol):
     """The open database of the ended store."""
 
-    def run(self, work: Work[T]) -> Awaitable[T]: ...
+    def run(self, work: Work[T]) -> Awaitable[T]:
+        """See `Database.run`."""
 
-    def transact(self, work: Work[T], wal_bytes: int) -> Awaitable[T]: ...
+    def transact(self, work: Work[T], wal_bytes: int) -> Awaitable[T]:
+        """See `Database.transact`."""
 
 
 class SqliteMinuteStore:
     """Implements `MinuteStore`; `database` returns that of the ended store once it is open."""
 
-    def __init__(self, database: Callable[[], _Open]) -> None:
+    def __init__(self, database: Callable[[], OpenDatabase]) -> None:
         self._database = database
 
     async def add(self, minutes: Sequence[QueueMinute]) -> None:

@@ -16,6 +16,7 @@ from jobline_server.storage.ended_store import (
     EndedSpan,
     MarkStale,
     PutEnded,
+    PutOperation,
     RemoveEnded,
     RemoveQueue,
 )
@@ -58,7 +59,7 @@ class FullDisk:
         monkeypatch.setattr(runtime.ended.ended_store, "write", self.write)
 
     async def write(self, ops: Sequence[EndedOp]) -> None:
-        puts = any(isinstance(op, PutEnded) for op in ops)
+        puts = any(isinstance(op, PutEnded | PutOperation) for op in ops)
         if self.is_full and (puts or len(ops) > self.changes_max):
             self.refused.append(ops)
             raise DiskFull

@@ -13,6 +13,7 @@ from jobline_server.engine.decide.settle import decide_fail
 from jobline_server.engine.effects import endings_of
 from jobline_server.engine.job_columns import JobColumns
 from jobline_server.engine.payloads import Payloads
+from jobline_server.engine.rules import NO_RULES, JobRules
 from jobline_server.engine.values import EndReason, FailAction, JobError, JobOptions, JobState
 from jobline_server.runtime.calls.pull_dedup import leases_of, runs_of
 from jobline_server.runtime.runtime import Runtime
@@ -140,3 +141,29 @@ async def test_changes_of_ended_jobs_are_told_by_their_facts_alone(ends: Ends) -
     ends.events()
     decide_delete_ended(ends.shard, ends.now, "mail", JobState.COMPLETED, [(first_id, 2)])
     assert ends.events() == []
+
+
+@pytest.mark.parametrize("lot", [True, False])
+@pytest.mark.parametrize(
+    ("rules", "is_kept"),
+    [
+        (JobRules(webhook="https://x.example"), True),
+        (JobRules(tags=("a",)), True),
+        (JobRules(lifo=True, timeout_ms=5), False),
+        (NO_RULES, False),
+    ],
+)
+async def test_only_rules_that_webhooks_need_are_kept(
+    runtime: Runtime, rules: JobRules, is_kept: bool, lot: bool
+) -> None:
+    ends = Ends(runtime)
+    options = JobOptions(rules=rules)
+    push = Push("mail", options, payloads=Payloads.of([b"x"] * 2))
+    if not lot:
+        push = Push("mail", options, JobColumns([b"x"] * 2, [options] * 2))
+    decide_push(ends.shard, ends.now, push)
+    ends.ack(await ends.lease())
+    [run] = ends.events()
+    found = {run.shared.rules, *run.columns.rules}
+    assert found - {NO_RULES} == ({rules} if is_kept else set())
+    assert bool(run.columns.rules) == (is_kept and not lot)

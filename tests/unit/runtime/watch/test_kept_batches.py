@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from jobline.v1.event_pb2 import EventKind
 from jobline_server.engine.effects import Applied
 from jobline_server.engine.queue_entries import QueuePaused, QueueResumed
 from jobline_server.engine.report_entries import JobReported
+from jobline_server.engine.rules import NO_RULES, JobRules
 from jobline_server.runtime.watch import kept_batches
 from jobline_server.runtime.watch.kept_batches import (
     BATCH_BYTES,
     ID_BYTES,
+    RULES_BYTES,
     RUN_BYTES,
+    TAG_BYTES,
     KeptBatch,
     ReplayedBatches,
+    bytes_of,
 )
+from jobline_server.wire.event_runs import Columns, EventRun, EventView
 
 PAUSED, RESUMED = EventKind.EVENT_KIND_QUEUE_PAUSED, EventKind.EVENT_KIND_QUEUE_RESUMED
 PROGRESS = EventKind.EVENT_KIND_PROGRESS
@@ -63,6 +70,25 @@ def test_a_batch_counts_its_runs_its_ids_and_its_texts() -> None:
     assert KeptBatch(0, 9, [paused(5, reason="x" * 100)]).size == size + 100
     assert KeptBatch(0, 9, [reported(5, "")]).size == size + ID_BYTES
     assert KeptBatch(0, 9, [reported(5, "x" * 4_000)]).size == size + ID_BYTES + 4_000
+
+
+def ended(*rules: JobRules, lot: bool = False) -> EventRun:
+    view = EventView(0, 9, 5, int(EventKind.EVENT_KIND_COMPLETED), "mail")
+    if lot:
+        return EventRun(replace(view, rules=rules[0]), [1], [1_000], total=1_000)
+    return EventRun(view, [*range(len(rules))], [1] * len(rules), Columns(rules=rules))
+
+
+def test_rules_count_once_for_all_jobs_that_share_them() -> None:
+    """A URL has up to two thousand characters, and a run up to two thousand jobs."""
+    told = JobRules(webhook="x" * 2_000, tags=("a", "b"))
+    bytes_of_told = RULES_BYTES + 2_000 + 2 * TAG_BYTES
+    bare = bytes_of(ended(NO_RULES, lot=True))
+    assert bare == RUN_BYTES + ID_BYTES
+    assert bytes_of(ended(told, lot=True)) == bare + bytes_of_told
+    assert bytes_of(ended(told, NO_RULES, told)) == bare + 2 * ID_BYTES + bytes_of_told
+    other = replace(told)
+    assert bytes_of(ended(told, other)) == bare + ID_BYTES + 2 * bytes_of_told
 
 
 def offsets(replayed: ReplayedBatches) -> list[tuple[int, int]]:

@@ -71,3 +71,12 @@ DELETE FROM ended
 -- name: note_sync
 -- Something to commit.
 UPDATE file SET syncs = syncs + 1;
+
+-- name: put_operation
+-- An operation, as it begins or as it ends. Journals are read one after the other, so an end may come
+-- before its begin.
+INSERT INTO operation (id, began_ms, ended_ms, principal, verb, queue, undoes, blob)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (id) DO UPDATE SET ended_ms = excluded.ended_ms, undoes = excluded.undoes,
+                               blob = excluded.blob
+ WHERE excluded.ended_ms >= operation.ended_ms;

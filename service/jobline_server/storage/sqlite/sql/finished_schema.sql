@@ -5,7 +5,7 @@
 BEGIN IMMEDIATE;
 
 PRAGMA application_id = 0x4A424C46;
-PRAGMA user_version = 4;
+PRAGMA user_version = 5;
 
 CREATE TABLE file (
     only INTEGER PRIMARY KEY CHECK (only = 1),  -- one row
@@ -87,6 +87,23 @@ CREATE TABLE minute (
 ) WITHOUT ROWID;
 -- What is deleted next.
 CREATE INDEX minute_by_time ON minute (minute);
+
+-- What operators did.
+CREATE TABLE operation (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,  -- in the order of their commits
+    id TEXT NOT NULL UNIQUE,
+    began_ms INTEGER NOT NULL,
+    ended_ms INTEGER NOT NULL,       -- 0: it is not over
+    principal TEXT NOT NULL,
+    verb TEXT NOT NULL,
+    queue TEXT NOT NULL,
+    undoes TEXT NOT NULL,            -- the operation that it undid, else ''
+    blob BLOB NOT NULL               -- last, so that looking does not read it
+);
+-- All that a list may be filtered by.
+CREATE INDEX operation_listed ON operation (number, began_ms, principal, verb, queue);
+-- By which operation another one was undone.
+CREATE INDEX operation_undoes ON operation (undoes) WHERE undoes <> '';
 
 CREATE TRIGGER disjoint BEFORE INSERT ON ended BEGIN
     SELECT RAISE(ABORT, 'overlap')

@@ -1,0 +1,44 @@
+"""The list of periodic tasks, with what they need."""
+
+from __future__ import annotations
+
+from jobline_server.background.checkpoints import CheckpointTask
+from jobline_server.background.dead_letters import RetryDeadJobs
+from jobline_server.background.housekeeping import (
+    DeleteIdleQueues,
+    RestoreBallast,
+    SendOldStreamsAway,
+)
+from jobline_server.background.minutes import CloseMinutes
+from jobline_server.background.operations import DeleteOldOperations
+from jobline_server.background.periodic import PeriodicTask
+from jobline_server.background.retention import RetentionTask
+from jobline_server.background.unhandled import UnhandledNames
+from jobline_server.background.webhook_sender import Sender
+from jobline_server.background.webhooks import TellWebhooks
+from jobline_server.config import Settings
+from jobline_server.runtime.ended.auto_retry import AutoRetries
+from jobline_server.runtime.ended.disk_space import DiskSpace
+from jobline_server.runtime.ended.retention import EndedRetention
+from jobline_server.runtime.runtime import Runtime
+
+
+def make_tasks(runtime: Runtime, settings: Settings, *, version: str) -> list[PeriodicTask]:
+    """Returns the tasks of a server, not started."""
+    sender = Sender(
+        allow_private=settings.webhook_private_networks, user_agent=f"jobline/{version}"
+    )
+    webhooks = TellWebhooks(runtime.core, runtime.webhooks, runtime.follower, sender)
+    runtime.at_stop, runtime.at_end = webhooks.hurry, webhooks.finish
+    return [
+        CheckpointTask(runtime.checkpoints),
+        RetentionTask(runtime.core, EndedRetention(runtime.core, runtime.ended)),
+        RetryDeadJobs(runtime.core, AutoRetries(runtime.core, runtime.ended)),
+        DeleteIdleQueues(runtime.core),
+        RestoreBallast(DiskSpace(runtime.core)),
+        SendOldStreamsAway(runtime.streams, round(settings.stream_max_age_seconds * 1_000)),
+        UnhandledNames(runtime.core, runtime.streams.notify_unhandled),
+        CloseMinutes(runtime.core, runtime.minutes),
+        DeleteOldOperations(runtime.core, runtime.operations),
+        webhooks,
+    ]

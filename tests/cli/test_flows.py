@@ -1,0 +1,32 @@
+"""`jobline flow` against a real server."""
+
+from __future__ import annotations
+
+from jobline import Client, FlowJob
+from jobline.cli.exit_codes import Exit
+from tests.cli.conftest import NO_JOB
+
+
+def test_flow_is_shown_as_a_tree(jobline, queue, served):
+    shared = FlowJob(queue, name="leaf")
+    gone = FlowJob(f"{queue}-gone", max_attempts=1)
+    both = [FlowJob(queue, children=[shared], name=name) for name in ("left", "right")]
+    with Client(served["grpc"]) as client:
+        pushed = client.flows.push(FlowJob(queue, name="root", children=[*both, gone]))
+    tree = jobline("flow", "get", str(pushed.id))
+    lines = tree.out.splitlines()
+    assert f"{pushed.id} {queue}/root blocked" in lines[0]
+    assert f"{pushed.id_of(shared)} (see above)" in tree.out
+    assert "… and more" not in tree.out
+    assert len(lines) == 6
+    cut = jobline("flow", "get", str(pushed.id), "--max-depth", "1")
+    assert "… and more" in cut.out
+    found = jobline("flow", "get", str(pushed.id), "--json").document
+    assert [job["state"] for job in found["jobs"]] == [
+        "BLOCKED",
+        "BLOCKED",
+        "BLOCKED",
+        "READY",
+        "READY",
+    ]
+    assert jobline("flow", "get", NO_JOB).code == Exit.NOT_FOUND
