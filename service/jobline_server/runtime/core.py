@@ -72,6 +72,8 @@ class Core:
         self.timers = asyncio.Event()
         self.next_tick = Now(0, 0)
         """When the timers are looked at next; set `timers` for anything due earlier."""
+        self.timers_rest = False
+        """Whether the timers are looked at less often; the next decision sets `timers`."""
         self.draining = False
         self.open_streams: Sized = ()
         """Of workers, by session; set by those who keep them."""
@@ -201,7 +203,12 @@ class Core:
         self._hasten_timers(slot)
 
     def _hasten_timers(self, slot: ShardSlot) -> None:
-        """Wakes the timer loop if a job is due, or a gate opens, before its next look."""
+        """Wakes the timer loop if it rests, or if a job is due, or a gate opens, before its next
+        look.
+        """
+        if self.timers_rest:
+            self.timers.set()
+            return
         shard = slot.shard
         due_ms, opens_ms = shard.delayed.first_ms(), shard.gates.first_ms()
         if shard.dependencies.has_any:

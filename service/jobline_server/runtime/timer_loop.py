@@ -21,6 +21,8 @@ from jobline_server.runtime.waiting import is_set_within
 
 # The timers are looked at this often, even if nothing is due.
 TIMER_CHECK_MS = 250
+# … and this often while no shard has anything that may become due: a decision ends the rest.
+REST_MS = 1_000
 # Facts of a shard that may wait for the next commit before its timers add more. On a slow disk, a
 # chain of jobs that fail one after the other would become one commit of hundreds of thousands.
 WAITING_FACTS_MAX = 2_000
@@ -36,6 +38,7 @@ class TimerLoop:
         self._schedules = ScheduleTimer(core)
         self._more = False
         self._behind = False
+        self._may_rest = False
 
     async def step(self) -> bool:
         """Waits until something is due, and runs a slice of it. The loop is free between two
@@ -48,7 +51,9 @@ class TimerLoop:
         now = core.clock.now()
         core.next_tick = Now(now.wall_ms + wait_ms, now.mono_ms + wait_ms)
         core.timers.clear()
+        core.timers_rest = wait_ms > TIMER_CHECK_MS
         await is_set_within(core.timers, wait_ms / 1_000)
+        core.timers_rest = False
         for _ in self._slices():
             await asyncio.sleep(0)
         return True
@@ -67,6 +72,7 @@ class TimerLoop:
         now = core.clock.now()
         failures: list[Exception] = []
         self._more = self._behind = False
+        self._may_rest = True
         for slot in core.slots:
             shard = slot.shard
             if slot.is_closed:
@@ -75,6 +81,7 @@ class TimerLoop:
             has_schedules = bool(shard.schedules.by_name)
             if next_deadline(shard, now) is None and not (shard.holds_keys() or has_schedules):
                 continue
+            self._may_rest = False
             try:
                 for queue in open_gates(shard, now):
                     slot.woken[queue] = None
@@ -115,6 +122,8 @@ class TimerLoop:
             if slot.shard.schedules.by_name
         )
         opens_ms = self._core.load.limiters.first_ms()
-        opens_in = TIMER_CHECK_MS if opens_ms is None else max(opens_ms - now.mono_ms, 0)
-        known = [wait for wait in chain(waits, runs) if wait is not None]
-        return min([TIMER_CHECK_MS, opens_in, *known])
+        opens = () if opens_ms is None else (max(opens_ms - now.mono_ms, 0),)
+        known = [wait for wait in chain(waits, runs, opens) if wait is not None]
+        if self._may_rest and not known:
+            return REST_MS
+        return min([TIMER_CHECK_MS, *known])

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import logging
 import sys
-from typing import IO, Literal
+from typing import IO, TYPE_CHECKING, Literal
 
-import structlog
-from structlog.typing import Processor
+from jobline_server.telemetry.lean_structlog import structlog
+
+if TYPE_CHECKING:
+    from structlog.typing import Processor
 
 LogFormat = Literal["auto", "json", "console"]
 # Libraries whose `info` lines interest only their own developers.

@@ -10,6 +10,7 @@ from jobline_server.engine import limits
 from jobline_server.engine.apply.bookkeeping import close_gate
 from jobline_server.engine.commands import Leased, Pull, Push
 from jobline_server.engine.decide.admin import decide_cancel
+from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel
 from jobline_server.runtime import timer_loop
 from jobline_server.runtime.clock import ManualClock
@@ -39,6 +40,12 @@ def advance(runtime: Runtime, ms: int) -> None:
     clock = runtime.core.clock
     assert isinstance(clock, ManualClock)
     clock.advance(ms)
+
+
+def delayed(runtime: Runtime, ms: int) -> Push:
+    run_at_ms, payloads = runtime.core.wall_ms() + ms, Payloads.of([b"x"])
+    options, level = DEFAULT_OPTIONS, AckLevel.BUFFERED
+    return Push("mail", options, payloads=payloads, run_at_ms=run_at_ms, level=level)
 
 
 async def test_waiting_pull_is_served_when_a_gate_opens(runtime: Runtime) -> None:
@@ -79,3 +86,27 @@ async def test_timers_wait_for_the_disk(runtime: Runtime, monkeypatch: pytest.Mo
         commits += 1
     assert not shard.dependencies.has_any
     assert (most < 40, commits > 3) == (True, True)
+
+
+async def test_timers_rest_until_the_next_decision(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(timer_loop, "REST_MS", 3_600_000)
+    core, timers = runtime.core, runtime.timer_loop
+    timers.run_due()
+    resting = asyncio.ensure_future(timers.step())
+    await a_moment()
+    assert (core.timers_rest, resting.done()) == (True, False)
+    await runtime.pushes.push(delayed(runtime, 10))
+    await asyncio.wait_for(resting, 20)
+    assert not core.timers_rest
+
+
+async def test_timers_do_not_rest_while_anything_may_become_due(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(timer_loop, "TIMER_CHECK_MS", 0)
+    monkeypatch.setattr(timer_loop, "REST_MS", 3_600_000)
+    await runtime.pushes.push(delayed(runtime, 10**9))
+    for _ in range(3):
+        await asyncio.wait_for(runtime.timer_loop.step(), 20)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import logging
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -104,3 +106,8 @@ def test_a_client_that_goes_away_as_it_is_answered_is_no_error(lines: io.StringI
     assert [json.loads(line)["event"] for line in lines.getvalue().splitlines()] == [
         "something else"
     ]
+
+
+def test_server_does_not_import_rich() -> None:
+    code = "import sys, jobline_server.app; sys.exit('rich' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
