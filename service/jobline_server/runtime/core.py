@@ -203,12 +203,7 @@ class Core:
         self._hasten_timers(slot)
 
     def _hasten_timers(self, slot: ShardSlot) -> None:
-        """Wakes the timer loop if it rests, or if a job is due, or a gate opens, before its next
-        look.
-        """
-        if self.timers_rest:
-            self.timers.set()
-            return
+        """Wakes the timer loop if it rests, or if anything is due before its next look."""
         shard = slot.shard
         due_ms, opens_ms = shard.delayed.first_ms(), shard.gates.first_ms()
         if shard.dependencies.has_any:
@@ -216,7 +211,8 @@ class Core:
         limiter_ms = shard.limiters.first_ms() if shard.limiters else None
         schedule_ms = shard.schedules.first_ms() if shard.schedules.by_name else None
         if (
-            (due_ms is not None and due_ms < self.next_tick.wall_ms)
+            self.timers_rest
+            or (due_ms is not None and due_ms < self.next_tick.wall_ms)
             or (opens_ms is not None and opens_ms < self.next_tick.mono_ms)
             or (limiter_ms is not None and limiter_ms < self.next_tick.mono_ms)
             or (schedule_ms is not None and schedule_ms < self.next_tick.wall_ms)
