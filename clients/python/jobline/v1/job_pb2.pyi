@@ -455,6 +455,8 @@ class _LeaseReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_LeaseReas
     """A worker gave it back."""
     LEASE_REASON_RESUMED: _LeaseReason.ValueType  # 5
     """The same session came back for it."""
+    LEASE_REASON_CHILDREN_ENDED: _LeaseReason.ValueType  # 6
+    """It added children to itself, and they have ended."""
 
 class LeaseReason(_LeaseReason, metaclass=_LeaseReasonEnumTypeWrapper):
     """Why a job is handed out."""
@@ -471,6 +473,8 @@ LEASE_REASON_RELEASED: LeaseReason.ValueType  # 4
 """A worker gave it back."""
 LEASE_REASON_RESUMED: LeaseReason.ValueType  # 5
 """The same session came back for it."""
+LEASE_REASON_CHILDREN_ENDED: LeaseReason.ValueType  # 6
+"""It added children to itself, and they have ended."""
 Global___LeaseReason: _TypeAlias = LeaseReason  # noqa: Y015
 
 @_typing.final
