@@ -26,11 +26,12 @@ def end(world: World, *ids: int, how: str = "ack") -> None:
     """Jobs of the queue `below` end, and those that wait are told."""
     world.lease(queue="below")
     for job_id in ids:
-        delivery = world.shard.find_lease(job_id)[0].delivery
+        lease, _ = world.shard.find_lease(job_id)
+        assert lease is not None
         if how == "ack":
-            world.ack([(job_id, delivery)])
+            world.ack([(job_id, lease.delivery)])
         else:
-            world.fail(job_id, delivery, then=FailAction.DEAD)
+            world.fail(job_id, lease.delivery, then=FailAction.DEAD)
     told(world)
 
 

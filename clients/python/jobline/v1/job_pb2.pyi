@@ -710,8 +710,8 @@ class JobOptions(_message.Message):
     INVALID_ARGUMENT. Unset: any worker.
     """
     on_dependency_failure: Global___DependencyPolicy.ValueType
-    """Optional. What happens if one of `depends_on` does not complete. This and `block_timeout` need jobs to
-    depend on: INVALID_ARGUMENT; shared by a push, one of its jobs needs them. Unset: FAIL.
+    """Optional. What happens if one of `depends_on` does not complete, or a child that it adds to itself while it
+    runs. Unset: FAIL.
     """
     @_builtins.property
     def headers(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
@@ -793,8 +793,8 @@ class JobOptions(_message.Message):
 
     @_builtins.property
     def block_timeout(self) -> _duration_pb2.Duration:
-        """Optional. How long it may be BLOCKED from its push on, 0 s … 400 days; 0 s means no limit. After it,
-        `on_dependency_failure` decides as if one of `depends_on` had failed; with WAIT it is DEAD. Unset: no
+        """Optional. How long it may be BLOCKED from its push on, or from the moment when it adds children, 0 s … 400
+        days; 0 s means no limit. After it, `on_dependency_failure` decides as if one of `depends_on` had failed; with WAIT it is DEAD. Unset: no
         limit.
         """
 
