@@ -72,8 +72,6 @@ def test_backoff_may_be_a_list_of_pauses(jobline, queue):
         (["--backoff", "knd=fixed"], "--backoff: 'knd' is no setting: did you mean kind=fixed?"),
         (["--retention", "2d"], "--retention: '2d' is not KEY=VALUE of a setting: remove_on_"),
         (["--retention", "age="], "--retention: 'age=' is not KEY=VALUE: write age=…"),
-        (["--block-timeout", "1h"], "--block-timeout: only with --depends-on"),
-        (["--on-dependency-failure", "wait"], "--on-dependency-failure: only with --depends-on"),
         (["--sticky"], "--sticky: only with --group"),
         (["--spread", "1h"], "--spread: only with --lines or --count"),
         (["--spread", "1h", "--count", "1001"], "--spread: at most 1,000 jobs"),

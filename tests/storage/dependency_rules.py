@@ -13,6 +13,11 @@ from hypothesis.stateful import rule
 
 from jobline_server.engine.commands import FailItem, Push, Refused
 from jobline_server.engine.decide.ack import decide_ack
+from jobline_server.engine.decide.add_children import (
+    FlowParent,
+    decide_add_children,
+    decide_set_aside,
+)
 from jobline_server.engine.decide.dependencies import decide_parents_ended, release_dependents
 from jobline_server.engine.decide.lease import decide_lease
 from jobline_server.engine.decide.outcomes import OutcomesNeeded
@@ -100,7 +105,7 @@ class DependencyRules(MessageRules):
         """Both shards have jobs that are done or die; those of the first have other rules, too."""
         world = self._world(shard)
         world.commit()
-        queue = world.shard.queues.get("parents" if shard == OTHER else "children")
+        queue = world.shard.queues.get(_queue_of(shard))
         if queue is None:
             return
         leased = decide_lease(
@@ -116,6 +121,29 @@ class DependencyRules(MessageRules):
             error = JobError("Boom", "it broke")
             items = [FailItem(*pair, error, FailAction.DEAD) for pair in pairs]
             decide_fail(world.shard, world.now, items)
+
+    @rule(shard=shards, of_child=shards)
+    def add_a_child(self, shard, of_child):
+        """A worker sets its job aside for a new child, here or in the other shard."""
+        world, other = self._world(shard), self._world(of_child)
+        world.commit()
+        queue = world.shard.queues.get(_queue_of(shard))
+        if queue is None:
+            return
+        leased = decide_lease(
+            world.shard, world.now, queue, Holder("w", ""), max_jobs=1, max_bytes=1 << 20,
+            names=None, lease_ms=0,
+        )  # fmt: skip
+        pairs = [(job.id, job.delivery) for job in leased.jobs]
+        pairs += [(run.first_id, run.delivery) for run in leased.runs]
+        for job_id, delivery in pairs:
+            plain = Payloads.of([b"p"])
+            push = Push(_queue_of(of_child), DEFAULT_OPTIONS, NO_ROWS, plain)
+            child = decide_push(other.shard, other.now, push).first_id
+            if other is not world:
+                other.commit()
+            decide_set_aside(world.shard, world.now, FlowParent(job_id, delivery), 1)
+            decide_add_children(world.shard, world.now, job_id, {child: JobState.READY})
 
     @rule(shard=shards)
     def look_up(self, shard):
@@ -164,6 +192,11 @@ class DependencyRules(MessageRules):
             record = owner.dependencies.awaited.find(parent)
             assert record is not None, "its parent knows nobody to tell"
             assert world.shard.number in record.shards
+
+
+def _queue_of(shard: int) -> str:
+    """The queue whose jobs are run in a shard."""
+    return "parents" if shard == OTHER else "children"
 
 
 def outcome_of(kept: tuple[JobState, JobRecord]) -> JobState:

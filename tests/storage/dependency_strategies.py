@@ -51,6 +51,17 @@ FACTS: dict[type, Any_] = {
         cancelled=st.booleans(),
         ids=id_lists,
     ),
+    blocked_entries.JobSetAside: st.builds(
+        blocked_entries.JobSetAside, at_ms=moments, queue=text, id=ids, worker=text
+    ),
+    blocked_entries.ChildrenAdded: st.builds(
+        blocked_entries.ChildrenAdded,
+        at_ms=moments,
+        id=ids,
+        children=id_lists,
+        parents_left=id_lists,
+        blocked_until_ms=moments,
+    ),
     blocked_entries.DependentsTold: st.builds(
         blocked_entries.DependentsTold, at_ms=moments, ids=id_lists
     ),

@@ -144,6 +144,14 @@ class OperationNotFound(NotFound):
     """There is no such operation, or it is kept no longer."""
 
 
+class FailedPrecondition(_Refused):
+    """The state of the server, a queue or a job does not allow it."""
+
+
+class LeaseLost(FailedPrecondition):
+    """The job is not leased under this delivery any more: another worker may have it."""
+
+
 # Where they are public: so tracebacks, pickles and `help` name them.
 for _public in (
     ErrorFacts,
@@ -159,5 +167,7 @@ for _public in (
     WebhookNotFound,
     BatchNotFound,
     OperationNotFound,
+    FailedPrecondition,
+    LeaseLost,
 ):
     _public.__module__ = "jobline.errors"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from jobline import _codec as codec
 from jobline import _typed_json as typed_json
 from jobline._arguments import text_given
 from jobline._enums import LeaseReason, named
+from jobline._flow_values import FlowNode
 from jobline._job_log import LogLevel, LogLevelName
 from jobline._leased import LeasedJob
 from jobline._outcomes import Stopped
@@ -65,6 +67,10 @@ class Reporting(Protocol):
         """Sends the end of a phase of a job; returns False if its lease is lost."""
 
 
+def _reads_none(_id: int) -> list[FlowNode]:
+    return []
+
+
 class Context:
     """One delivery of one job, for its handler. Safe to use from any thread.
 
@@ -80,6 +86,7 @@ class Context:
     __slots__ = (
         "_event",
         "_phases",
+        "_read_children",
         "_reporting",
         "_stop",
         "cancel_reason",
@@ -89,13 +96,20 @@ class Context:
         "state",
     )
 
-    def __init__(self, job: LeasedJob, reporting: Reporting, state: Any = None) -> None:
+    def __init__(
+        self,
+        job: LeasedJob,
+        reporting: Reporting,
+        state: Any = None,
+        read_children: Callable[[int], list[FlowNode]] = _reads_none,
+    ) -> None:
         self.job = job
         self.state = state
         self.checkpoint = job.checkpoint
         self.deadline: datetime | None = None
         self.cancel_reason: CancelReason | None = None
         self._reporting = reporting
+        self._read_children = read_children
         self._phases: Phases | None = None
         self._event: threading.Event | None = None
         self._stop: Callable[[], object] | None = None
@@ -166,6 +180,16 @@ class Context:
                 lambda name, result: self._reporting.finish_phase(self.job, name, result),
             )
         return self._phases
+
+    def children(self) -> list[FlowNode]:
+        """Asks the server for the children of the job, with their results, in their order: those of
+        its flow, then those that it added by `WaitFor`. For plain handlers; blocks.
+        """
+        return self._read_children(self.job.id)
+
+    async def children_async(self) -> list[FlowNode]:
+        """Returns the same, for async handlers."""
+        return await asyncio.to_thread(self.children)
 
     # ------------------------------------------------------------------ reports of the handler
 

@@ -13,6 +13,7 @@ from jobline import _typed_json as typed_json
 from jobline._arguments import message_of, ordered_given, value_given
 from jobline._enums import EndReason, JobState
 from jobline._keywords import spelled_out
+from jobline._leased import LeasedJob
 from jobline._new_job import NewJob
 from jobline._options import JobOptions, OptionsHow
 from jobline._push.messages import fitting, row_of
@@ -60,7 +61,9 @@ class FlowJob:
 
 @dataclass(frozen=True, slots=True)
 class FlowPushed:
-    """The ids of a flow: `id` is that of its root, `ids` are those of all jobs, the root first."""
+    """The ids of a flow: `id` is that of its root, the first one of several; `ids` are those of all
+    jobs, the roots first.
+    """
 
     ids: tuple[int, ...]
     _by_job: Mapping[FlowJob, int] = field(repr=False)
@@ -127,11 +130,13 @@ class Flow:
         return read(cls, message)
 
 
-def jobs_of(root: FlowJob) -> dict[FlowJob, int]:
-    """Returns the jobs of a flow with their places: the root first, then its children, and so on;
-    each once.
+def jobs_of(*roots: FlowJob, field: str = "root") -> dict[FlowJob, int]:
+    """Returns the jobs of a flow with their places: the roots first, then their children, and so
+    on; each once. `field`: what the caller gave the roots as.
     """
-    places = {value_given("root", root, FlowJob): 0}
+    places: dict[FlowJob, int] = {}
+    for root in roots:
+        places.setdefault(value_given(field, root, FlowJob), len(places))
     waiting = deque(places)
     while waiting:
         for child in waiting.popleft().children:
@@ -142,10 +147,14 @@ def jobs_of(root: FlowJob) -> dict[FlowJob, int]:
 
 
 def push_request(
-    places: Mapping[FlowJob, int], request_id: str
+    places: Mapping[FlowJob, int], request_id: str, parent: LeasedJob | None = None
 ) -> flow_service_pb2.PushFlowRequest:
-    """Returns the request for a new flow. Raises InvalidArgument for what it cannot hold."""
+    """Returns the request for a new flow, below a job that a worker has if there is a `parent`.
+    Raises InvalidArgument for what it cannot hold.
+    """
     request = message_of(flow_service_pb2.PushFlowRequest, request_id=request_id)
+    if parent is not None:
+        request.parent.id, request.parent.delivery = parent.id, parent.delivery
     for job in places:
         payload, content_type = codec.encode(job.job.payload)
         with fitting():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from jobline._base_errors import remade
+from jobline._flow_values import FlowJob, jobs_of
 from jobline._times import Seconds, seconds_of
 from jobline._values import JobError
 from jobline.errors import InvalidArgument
@@ -57,6 +58,25 @@ class Snooze(Outcome):
     def __init__(self, after: Seconds) -> None:
         self.after = _span("a snooze", after, 400 * _DAY)
         super().__init__(f"snoozed for {self.after:g} s")
+
+
+class WaitFor(Outcome):
+    """Not yet: push these jobs, with their children, and wait for them.
+
+    The job is BLOCKED and holds no place of the worker. When they have ended, its handler is called
+    anew, with its checkpoint, the same `attempt` and `reason` CHILDREN_ENDED; `context.children()`
+    has their results then. If one does not complete, the job's `on_dependency_failure` decides.
+
+    All are stored, together with the end of this delivery, or none. It uses no attempt. A job has
+    ≤ 1,000 children in all. Raises InvalidArgument without children.
+    """
+
+    def __init__(self, *children: FlowJob) -> None:
+        if not children:
+            raise InvalidArgument("a job needs at least one child to wait for")
+        jobs_of(*children, field="children")
+        self.children = children
+        super().__init__(f"waits for {len(children)} children")
 
 
 class Cancel(Outcome):

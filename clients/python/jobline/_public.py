@@ -53,7 +53,7 @@ from jobline._operation_values import Operation, OperationState, Undone
 from jobline._option_enums import BackoffKind, DeliveryMode
 from jobline._option_parts import Backoff, Retention
 from jobline._options import JobOptions
-from jobline._outcomes import Cancel, Dead, Outcome, Retry, Snooze, Stopped
+from jobline._outcomes import Cancel, Dead, Outcome, Retry, Snooze, Stopped, WaitFor
 from jobline._partial import Partial
 from jobline._phases import Phase, Phases, PhaseState
 from jobline._public_errors import *  # noqa: F403  # it lists them
@@ -208,6 +208,7 @@ __all__ = [
     "Triggered",
     "Undone",
     "UniqueMode",
+    "WaitFor",
     "WatchedEvent",
     "Webhook",
     "WebhookDelivery",

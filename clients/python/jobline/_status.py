@@ -92,6 +92,7 @@ _BY_REASON: dict[str, type[JoblineError]] = {
     "IDEMPOTENCY_MISMATCH": errors.IdempotencyMismatch,
     "UNIQUE_KEY_HELD": errors.UniqueKeyHeld,
     "WRONG_STATE": errors.WrongState,
+    "LEASE_LOST": errors.LeaseLost,
     "QUEUE_ACTIVE": errors.QueueActive,
     "QUEUE_NOT_CREATED": errors.QueueNotCreated,
     "PROTOCOL_MISTAKE": errors.ProtocolMistake,

@@ -13,9 +13,11 @@ from jobline._base_errors import (
     BatchNotFound,
     CodecError,
     ErrorFacts,
+    FailedPrecondition,
     InvalidArgument,
     JoblineError,
     JobNotFound,
+    LeaseLost,
     LimiterNotFound,
     NotFound,
     OperationNotFound,
@@ -54,6 +56,7 @@ __all__ = [
     "JobNotFound",
     "JoblineError",
     "KeysFull",
+    "LeaseLost",
     "LimiterNotFound",
     "LimitersFull",
     "NotConnected",
@@ -118,17 +121,13 @@ class UniqueKeyHeld(AlreadyExists):
     """Another job holds the `unique_key`, and the push asked for "reject"."""
 
 
-class FailedPrecondition(_Refused):
-    """The state of the server, a queue or a job does not allow it."""
-
-
 class BatchComplete(FailedPrecondition):
     """The batch is complete or cancelled, and takes no new members."""
 
 
 class WrongState(FailedPrecondition):
-    """The job's state does not allow it. No call of this version raises it: those on many jobs
-    count such jobs in their answers.
+    """The job's state does not allow it: it was cancelled, or is in memory alone. Calls on many
+    jobs count such jobs in their answers.
     """
 
 

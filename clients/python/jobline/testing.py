@@ -13,7 +13,8 @@ from typing import Any
 
 from jobline import _codec as codec
 from jobline._context import Context
-from jobline._enums import LeaseReason
+from jobline._enums import EndReason, JobState, LeaseReason
+from jobline._flow_values import FlowNode
 from jobline._job_log import LogLevel
 from jobline._leased import LeasedJob
 from jobline._option_messages import options_message
@@ -70,9 +71,10 @@ class RecordedContext(Context):
 
     __slots__ = ("logs", "partials", "reports")
 
-    def __init__(self, job: LeasedJob, state: Any) -> None:
+    def __init__(self, job: LeasedJob, state: Any, children: Iterable[FlowNode] = ()) -> None:
         recorder = _Recorder()
-        super().__init__(job, recorder, state)
+        nodes = list(children)
+        super().__init__(job, recorder, state, lambda _: list(nodes))
         self.reports = recorder.reports
         self.logs = recorder.logs
         self.partials = recorder.partials
@@ -93,12 +95,14 @@ def make_context(  # noqa: PLR0913  # one keyword for each attribute of a contex
     state: Any = None,
     phases: Iterable[str] = (),
     phase_results: Iterable[Any] = (),
+    children: Iterable[Any] = (),
 ) -> RecordedContext:
     """Returns a context as a worker would pass it to a handler.
 
     `reason`: default FIRST, or RETRY from the second `attempt` on. `checkpoint` and `payload`:
     bytes, or what becomes JSON. `state`: what the worker's lifespan would yield. `phases`: names,
     and `phase_results` of those that earlier attempts have finished: bytes, or what becomes JSON.
+    `children`: results of its children, which have completed: bytes, or what becomes JSON.
     """
     data, content_type = codec.encode(payload)
     options = JobOptions(
@@ -117,4 +121,19 @@ def make_context(  # noqa: PLR0913  # one keyword for each attribute of a contex
         job_key=job_key,
         phase_results=tuple(codec.encode(result)[0] for result in phase_results),
     )
-    return RecordedContext(job, state)
+    results = enumerate([codec.encode(result)[0] for result in children], id + 1)
+    return RecordedContext(job, state, [_completed(*child) for child in results])
+
+
+def _completed(child_id: int, result: bytes) -> FlowNode:
+    """Returns a child that has completed."""
+    return FlowNode(
+        id=child_id,
+        queue="test",
+        name="",
+        state=JobState.COMPLETED,
+        reason=EndReason.UNSPECIFIED,
+        children=(),
+        result=result,
+        result_bytes=len(result),
+    )

@@ -23,6 +23,31 @@ class JobsUnblocked:
 
 
 @dataclass(slots=True)
+class JobSetAside:
+    """The worker of an ACTIVE job ended its lease: the job is BLOCKED until children are done that
+    `ChildrenAdded` names, in the same commit.
+    """
+
+    at_ms: int
+    queue: str
+    id: int
+    worker: str
+
+
+@dataclass(slots=True)
+class ChildrenAdded:
+    """A BLOCKED job got more children; it waits for those in `parents_left`, until
+    `blocked_until_ms` (0: without limit).
+    """
+
+    at_ms: int
+    id: int
+    children: list[int]
+    parents_left: list[int]
+    blocked_until_ms: int
+
+
+@dataclass(slots=True)
 class JobsAwaited:
     """Another shard asked to be told of the ends of jobs of this one, live or not."""
 
@@ -87,6 +112,8 @@ BlockedFact = (
     | ParentsEnded
     | DependenciesFailed
     | DependentsTold
+    | JobSetAside
+    | ChildrenAdded
     | JobsAwaited
     | JobsNotAwaited
 )

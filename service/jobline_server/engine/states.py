@@ -34,6 +34,7 @@ class Move(Enum):
     STALLED_WAIT = "lease lost again, retried later"
     RELEASED = "released"
     RELEASED_FOR_LATER = "released for later"
+    SET_ASIDE = "added children"
     DIED = "died"
     EXPIRED = "expired"
     EXPIRED_TO_DEAD = "expired, to the dead letters"
@@ -64,6 +65,7 @@ MOVES: dict[tuple[JobState | None, Move], JobState | None] = {
     (_S.ACTIVE, Move.STALLED_WAIT): _S.SCHEDULED,
     (_S.ACTIVE, Move.RELEASED): _S.READY,
     (_S.ACTIVE, Move.RELEASED_FOR_LATER): _S.SCHEDULED,
+    (_S.ACTIVE, Move.SET_ASIDE): _S.BLOCKED,
     (_S.ACTIVE, Move.DIED): _S.DEAD,
     (_S.ACTIVE, Move.CANCELLED): _S.CANCELLED,
     (_S.BLOCKED, Move.DEPENDENCY_FAILED): _S.DEAD,

@@ -94,6 +94,7 @@ class LeaseReason(IntEnum):
     STALLED = 3
     RELEASED = 4
     RESUMED = 5
+    CHILDREN_ENDED = 6
 
 
 class PushOutcome(IntEnum):

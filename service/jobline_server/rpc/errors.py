@@ -31,6 +31,7 @@ CODES: dict[RefusalKind, grpc.StatusCode] = {
     RefusalKind.IDEMPOTENCY_MISMATCH: grpc.StatusCode.ALREADY_EXISTS,
     RefusalKind.UNIQUE_KEY_HELD: grpc.StatusCode.ALREADY_EXISTS,
     RefusalKind.WRONG_STATE: grpc.StatusCode.FAILED_PRECONDITION,
+    RefusalKind.LEASE_LOST: grpc.StatusCode.FAILED_PRECONDITION,
     RefusalKind.QUEUE_ACTIVE: grpc.StatusCode.FAILED_PRECONDITION,
     RefusalKind.QUEUE_FULL: grpc.StatusCode.RESOURCE_EXHAUSTED,
     RefusalKind.GROUP_FULL: grpc.StatusCode.RESOURCE_EXHAUSTED,

@@ -22,10 +22,11 @@ class FlowService:
 
     async def PushFlow(self, request: pb.PushFlowRequest, context: Context) -> pb.PushFlowResponse:
         """Stores all jobs of a flow, or none."""
+        parent = flows.parent_of(request)
         parts, count = flows.flow_parts(request, self._reader), len(request.jobs)
         if self._client_rates is not None:
             self._client_rates.take(context.peer(), count)
-        return pb.PushFlowResponse(ids=await self._runtime.flows.push_flow(count, parts))
+        return pb.PushFlowResponse(ids=await self._runtime.flows.push_flow(count, parts, parent))
 
     async def GetFlow(self, request: pb.GetFlowRequest, _context: Context) -> pb.GetFlowResponse:
         """Returns a job and those that it waits for, level by level."""

@@ -127,3 +127,22 @@ def test_unconfirmed_leases_are_those_sent_and_those_waiting():
     box.ack(3, 30)
     box.ack(4, 40, b"result")
     assert box.unconfirmed_leases() == {1: 10, 2: 20, 3: 30, 4: 40}
+
+
+def test_a_fence_is_passed_when_the_server_confirms_what_was_sent_with_it():
+    """Also if nothing is to be settled, and again on the next stream."""
+    box, passed = Settles(), []
+    box.fence(lambda: passed.append("a"))
+    assert box.has_waiting
+    settle = taken(box)
+    assert not settle.ack_ids
+    box.fence(lambda: passed.append("b"))
+    assert box.resend() == [settle]
+    assert passed == []
+    box.handle_confirm(confirm(settle.seq))
+    box.handle_confirm(confirm(settle.seq))
+    assert passed == ["a"]
+    box.handle_confirm(confirm(taken(box).seq))
+    assert passed == ["a", "b"]
+    assert not box.has_waiting
+    assert not box.has_unconfirmed

@@ -39,19 +39,10 @@ ACCEPTED: dict[str, dict[str, Any]] = {
         "jobs": [{"options": {"unique_key": "u"}}],
         "payloads": [b""],
     },
-    "a chain whose first job depends on nothing": {
-        "options": {"block_timeout": SECOND, "on_dependency_failure": "DEPENDENCY_POLICY_CANCEL"},
-        "jobs": [{"text": "a"}, {"text": "b", "depends_on_indexes": [0]}],
-    },
-    "a policy of a job with an index": {
-        "jobs": [
-            {"text": "a"},
-            {
-                "text": "b",
-                "depends_on_indexes": [0],
-                "options": {"on_dependency_failure": "DEPENDENCY_POLICY_CANCEL"},
-            },
-        ],
+    "what becomes of a job that may add children": {
+        "options": {"block_timeout": SECOND},
+        "jobs": [{"options": {"on_dependency_failure": "DEPENDENCY_POLICY_CANCEL"}}],
+        "payloads": [b""],
     },
     "the delay of a push for DEBOUNCE": {
         "options": {"unique_mode": DEBOUNCE, "unique_max_wait": SECOND, "unique_key": "u"},

@@ -9,6 +9,8 @@ from jobline._arguments import message_of
 from jobline._asynchronous.connection import Connection
 from jobline._flow_values import Flow, FlowJob, FlowNode, FlowPushed, jobs_of, push_request
 from jobline._ids import RequestIds
+from jobline._leased import LeasedJob
+from jobline.errors import InvalidArgument
 from jobline.v1 import flow_service_pb2, flow_service_pb2_grpc, job_admin_service_pb2_grpc
 
 JOBS = 1_000
@@ -35,6 +37,26 @@ class FlowApi:
         """
         places = jobs_of(root)
         request = push_request(places, request_id or self._new_id())
+        response = await self._connection.write(self._stub.PushFlow, request)
+        ids = tuple(response.ids)
+        return FlowPushed(ids, dict(zip(places, ids, strict=True)))
+
+    async def add_children(
+        self, job: LeasedJob, *children: FlowJob, request_id: str | None = None
+    ) -> FlowPushed:
+        """Pushes jobs, with their children, that a leased job waits for, and ends its lease in the
+        same transaction: do not settle it. It is BLOCKED, and is leased again when they have ended,
+        with its checkpoint, the same `attempt` and `reason` CHILDREN_ENDED; what becomes of it if
+        one does not complete is its `on_dependency_failure`. `children` returns the results.
+
+        For jobs that were pulled; handlers of a `Worker` return `WaitFor`. A job has ≤ 1,000
+        children in all (TooLarge). All are stored, or none: LeaseLost if another worker has the
+        job, WrongState if it was cancelled or is in memory alone. `request_id` is as for `push`.
+        """
+        if not children:
+            raise InvalidArgument("a job needs at least one child to wait for")
+        places = jobs_of(*children, field="children")
+        request = push_request(places, request_id or self._new_id(), job)
         response = await self._connection.write(self._stub.PushFlow, request)
         ids = tuple(response.ids)
         return FlowPushed(ids, dict(zip(places, ids, strict=True)))

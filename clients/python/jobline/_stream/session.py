@@ -11,6 +11,7 @@ It knows nothing of handlers: which jobs run, and when, is decided by the worker
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Unpack
 
 from jobline._enums import LeaseReason, RevokeReason, known
@@ -187,13 +188,13 @@ class Session:
         if self.held.get(id_) == delivery:
             del self.held[id_]
             self._reports.forget(id_)
+            self._window_sent = None  # any frame has the server look for other jobs
 
-    def report(
-        self,
-        id_: int,
-        delivery: int,
-        **report: Unpack[Report],
-    ) -> bool:
+    def fence(self, passed: Callable[[], object]) -> None:
+        """Calls `passed` when the server has handled all reports so far."""
+        self._settles.fence(passed)
+
+    def report(self, id_: int, delivery: int, **report: Unpack[Report]) -> bool:
         """Reports progress of a job; replaces what was not sent yet. Returns False if its lease was
         lost.
         """

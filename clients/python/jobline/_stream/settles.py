@@ -9,6 +9,7 @@ worker sends few, large settles.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -55,6 +56,8 @@ class Settles:
         self._items: list[pb.AckItem | pb.FailItem | pb.ReleaseItem] = []
         self._seq = 0
         self._unconfirmed: dict[int, pb.StreamSettle] = {}
+        self._fences: list[Callable[[], object]] = []
+        self._fenced: dict[int, list[Callable[[], object]]] = {}
 
     def ack(self, id_: int, delivery: int, result: bytes | None = None) -> None:
         """Adds a job that is done, with its result if it has one."""
@@ -68,10 +71,16 @@ class Settles:
         """Adds a job that failed or is released."""
         self._items.append(item)
 
+    def fence(self, passed: Callable[[], object]) -> None:
+        """Calls `passed` when the server has confirmed the next settle, which may be empty: it has
+        handled all that was sent before.
+        """
+        self._fences.append(passed)
+
     @property
     def has_waiting(self) -> bool:
         """Whether a settle waits to be sent."""
-        return bool(self._ack_ids or self._items)
+        return bool(self._ack_ids or self._items or self._fences)
 
     @property
     def has_unconfirmed(self) -> bool:
@@ -93,6 +102,8 @@ class Settles:
         if len({id_ for id_, _ in leases}) < len(leases):
             settle = _newest(settle, dict(sorted(leases)))
         self._unconfirmed[self._seq] = settle
+        if self._fences:
+            self._fenced[self._seq], self._fences = self._fences, []
         return settle
 
     def _take_items(self, settle: pb.StreamSettle, room: int) -> None:
@@ -129,6 +140,8 @@ class Settles:
         settle = self._unconfirmed.pop(confirm.seq, None)
         if settle is None:
             return []  # a settle that was sent twice may be confirmed twice
+        for passed in self._fenced.pop(confirm.seq, ()):
+            passed()
         reports = [_report(settle, entry.index, entry.outcome) for entry in confirm.exceptions]
         reports += [_death(settle, index) for index in confirm.dead]
         return [report for report in reports if report is not None]

@@ -10,8 +10,9 @@ from typing import Any
 
 from jobline._context import BatchItem, CancelReason, Context
 from jobline._leased import LeasedJob
-from jobline._outcomes import Outcome
+from jobline._outcomes import Outcome, WaitFor
 from jobline._requests import fail_item
+from jobline._worker.flow_calls import FlowCalls
 from jobline._worker.middleware import Middleware
 from jobline._worker.routes import Route
 from jobline._worker.settling import settle_error, settle_value
@@ -37,14 +38,18 @@ class Execution:
     """
 
     session: SharedSession
+    flows: FlowCalls
     middleware: Sequence[Middleware] = ()
     state: Any = None
     running: dict[tuple[int, int], Context] = field(default_factory=dict)
     has_cancelled: bool = False
 
+    def __post_init__(self) -> None:
+        self.flows.done = self.end
+
     def start(self, job: LeasedJob) -> Context | None:
         """Starts a job; returns None if its lease was lost or settled while it waited."""
-        context = Context(job, self.session, self.state)
+        context = Context(job, self.session, self.state, self.flows.children)
         self.running[job.id, job.delivery] = context
         if self.session.begin(job):
             return context
@@ -52,10 +57,14 @@ class Execution:
         return None
 
     def end(self, context: Context) -> None:
-        """Ends a job: its outcome was handed over, or its handler was given up."""
-        job = context.job
-        self.running.pop((job.id, job.delivery), None)
-        self.session.begun.discard((job.id, job.delivery))
+        """Ends a job: its outcome was handed over, or its handler was given up. One that waits for
+        children ends when they are pushed.
+        """
+        lease = (context.job.id, context.job.delivery)
+        if lease in self.flows.pending:
+            return
+        self.running.pop(lease, None)
+        self.session.begun.discard(lease)
 
     def start_batch(self, route: Route, jobs: list[LeasedJob]) -> list[BatchItem[Any]]:
         """Starts a batch; returns the items that are still leased and can be read."""
@@ -85,6 +94,9 @@ class Execution:
         if isinstance(value, BaseException) and not isinstance(value, Outcome):
             self.settle_error(context, value)
             return
+        if isinstance(value, WaitFor):
+            self.flows.push(context, value)
+            return
         try:
             settle_value(self.session, context, value)
         except Exception as error:  # noqa: BLE001  # then the job fails
@@ -92,6 +104,9 @@ class Execution:
 
     def settle_error(self, context: Context, error: BaseException) -> None:
         """Settles a job by an exception."""
+        if isinstance(error, WaitFor):
+            self.flows.push(context, error)
+            return
         try:
             settle_error(self.session, context, error)
         except Exception:

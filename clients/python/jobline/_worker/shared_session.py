@@ -10,9 +10,8 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Container
+from collections.abc import Callable, Container
 from dataclasses import dataclass
-from queue import Empty, SimpleQueue
 from typing import Unpack
 
 from jobline._enums import SettleOutcome
@@ -23,6 +22,7 @@ from jobline._stream.reports import Report
 from jobline._stream.session import Session
 from jobline._stream.settles import SettleKind, SettleReport
 from jobline._worker.log import job_died
+from jobline._worker.wakeup import Wakeup
 from jobline._worker.window import Window
 from jobline.v1 import job_pb2
 from jobline.v1 import job_service_pb2 as pb
@@ -43,29 +43,6 @@ class Counts:
     failed: int = 0
     released: int = 0
     lost: int = 0
-
-
-class Wakeup:
-    """Wakes one thread. Set many times before the thread runs, it wakes it once."""
-
-    def __init__(self) -> None:
-        self._queue: SimpleQueue[None] = SimpleQueue()
-        self._is_set = False
-
-    def set(self) -> None:
-        """Wakes the thread, now or at its next wait."""
-        if not self._is_set:
-            self._is_set = True
-            self._queue.put(None)
-
-    def wait(self, timeout: float) -> None:
-        """Waits until it is set, up to `timeout` seconds."""
-        try:
-            self._queue.get(timeout=max(0.0, timeout))
-        except Empty:
-            return
-        # Before the caller takes work: what is added from now on wakes it again.
-        self._is_set = False
 
 
 class SharedSession:
@@ -115,6 +92,23 @@ class SharedSession:
         """Settles a job at once; what its handler returns later is dropped."""
         with self._lock:
             self._take_item(item)
+        self.wakeup.set()
+
+    def fence(self, passed: Callable[[], object]) -> None:
+        """Calls `passed`, on the reader's thread, when the server has handled all reports so far.
+        It never does if the server refuses a report.
+        """
+        with self._lock:
+            self._session.fence(passed)
+        self.wakeup.set()
+
+    def hand_over(self, job: LeasedJob, *, is_lost: bool = False) -> None:
+        """Drops a lease that was ended by another call, or found to be lost by it."""
+        with self._lock:
+            self._session.leave(job.id, job.delivery)
+            self._finished += 1
+            self.counts.lost += is_lost
+            self.counts.released += not is_lost
         self.wakeup.set()
 
     def report(self, job: LeasedJob, **report: Unpack[Report]) -> bool:

@@ -25,7 +25,8 @@ from jobline._channel import open_channel
 from jobline._status import error_from_rpc
 from jobline._stream.frames import Goaway, Received
 from jobline._worker.log import ConnectionLog
-from jobline._worker.shared_session import SharedSession, Wakeup
+from jobline._worker.shared_session import SharedSession
+from jobline._worker.wakeup import Wakeup
 from jobline.errors import JoblineError
 from jobline.v1 import job_service_pb2 as pb
 from jobline.v1.job_service_pb2_grpc import JobServiceStub

@@ -20,9 +20,9 @@ from jobline._worker.grace_periods import GracePeriods
 from jobline._worker.job_router import JobRouter
 from jobline._worker.log import stopping as log_stopping
 from jobline._worker.settling import cancelled_fail
-from jobline._worker.shared_session import Wakeup
 from jobline._worker.slots import Runners, Slot
 from jobline._worker.stream import Stream
+from jobline._worker.wakeup import Wakeup
 from jobline.errors import ErrorFacts, Internal, JoblineError
 
 logger = logging.getLogger("jobline.worker")

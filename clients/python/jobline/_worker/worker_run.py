@@ -12,6 +12,7 @@ from jobline._stream.frames import Received
 from jobline._stream.session import Session
 from jobline._worker.drain import Drain
 from jobline._worker.execution import Execution
+from jobline._worker.flow_calls import FlowCalls
 from jobline._worker.grace_periods import GracePeriods
 from jobline._worker.job_router import JobRouter
 from jobline._worker.log import ConnectionLog, log_unhandled
@@ -77,7 +78,8 @@ class WorkerRun:
         )
         session = Session(opening, window=self._window.size, window_bytes=settings.window_bytes)
         self._session = SharedSession(session, self._window, settings.window_bytes)
-        self._execution = Execution(self._session, settings.middleware, state)
+        self._flows = FlowCalls(settings.address, self._session)
+        self._execution = Execution(self._session, self._flows, settings.middleware, state)
         self._tasks = LoopRunners(self._execution, settings.concurrency)
         self._threads = ThreadRunners(self._execution, settings.threads)
         self._router = JobRouter(
@@ -113,6 +115,7 @@ class WorkerRun:
             self._stream.stop()  # the supervisor has, unless it never began
             self._threads.stop()
             await self._tasks.stop()
+            self._flows.close()
         if self._failure is not None:
             raise self._failure
 

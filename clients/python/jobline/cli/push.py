@@ -152,7 +152,6 @@ def _check_companions(options: JobOptions, unique_key: str | None) -> None:
     companions = (
         ("--unique-key", unique_key, ("unique_mode", "unique_ttl", "unique_max_wait")),
         ("--group", options.group, ("on_dead_head", "sticky")),
-        ("--depends-on", options.depends_on, ("on_dependency_failure", "block_timeout")),
     )
     for companion, given, fields in companions:
         for field in fields:

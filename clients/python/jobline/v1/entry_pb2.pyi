@@ -80,6 +80,8 @@ class Entry(_message.Message):
     DEPENDENTS_TOLD_FIELD_NUMBER: _builtins.int
     JOBS_AWAITED_FIELD_NUMBER: _builtins.int
     JOBS_NOT_AWAITED_FIELD_NUMBER: _builtins.int
+    JOB_SET_ASIDE_FIELD_NUMBER: _builtins.int
+    CHILDREN_ADDED_FIELD_NUMBER: _builtins.int
     SCHEDULE_CHANGED_FIELD_NUMBER: _builtins.int
     SCHEDULE_DELETED_FIELD_NUMBER: _builtins.int
     SCHEDULE_PAUSED_FIELD_NUMBER: _builtins.int
@@ -284,6 +286,14 @@ class Entry(_message.Message):
         """Another shard waits for jobs no more."""
 
     @_builtins.property
+    def job_set_aside(self) -> Global___JobSetAside:
+        """A worker set a job aside until children are done that it adds."""
+
+    @_builtins.property
+    def children_added(self) -> Global___ChildrenAdded:
+        """A job got more children."""
+
+    @_builtins.property
     def schedule_changed(self) -> Global___ScheduleChanged:
         """A schedule was created or changed."""
 
@@ -401,6 +411,8 @@ class Entry(_message.Message):
         dependents_told: Global___DependentsTold | None = ...,
         jobs_awaited: Global___JobsAwaited | None = ...,
         jobs_not_awaited: Global___JobsAwaited | None = ...,
+        job_set_aside: Global___JobSetAside | None = ...,
+        children_added: Global___ChildrenAdded | None = ...,
         schedule_changed: Global___ScheduleChanged | None = ...,
         schedule_deleted: Global___ScheduleDeleted | None = ...,
         schedule_paused: Global___SchedulePaused | None = ...,
@@ -419,11 +431,11 @@ class Entry(_message.Message):
         webhook_deleted: Global___WebhookDeleted | None = ...,
         webhook_progressed: Global___WebhookProgressed | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["batch_called", b"batch_called", "batch_cancelled", b"batch_cancelled", "batch_closed", b"batch_closed", "batch_counts_sent", b"batch_counts_sent", "batch_created", b"batch_created", "batches_counted", b"batches_counted", "batches_forgotten", b"batches_forgotten", "batches_joined", b"batches_joined", "cancel_requested", b"cancel_requested", "dependencies_failed", b"dependencies_failed", "dependents_told", b"dependents_told", "fact", b"fact", "group_changed", b"group_changed", "group_limited", b"group_limited", "group_paused", b"group_paused", "group_resumed", b"group_resumed", "job_died", b"job_died", "job_failed", b"job_failed", "job_logged", b"job_logged", "job_reported", b"job_reported", "job_updated", b"job_updated", "jobs_awaited", b"jobs_awaited", "jobs_cancelled", b"jobs_cancelled", "jobs_completed", b"jobs_completed", "jobs_deleted", b"jobs_deleted", "jobs_expired", b"jobs_expired", "jobs_leased", b"jobs_leased", "jobs_not_awaited", b"jobs_not_awaited", "jobs_pushed", b"jobs_pushed", "jobs_ready", b"jobs_ready", "jobs_released", b"jobs_released", "jobs_replaced", b"jobs_replaced", "jobs_retried", b"jobs_retried", "jobs_staled", b"jobs_staled", "jobs_stalled", b"jobs_stalled", "jobs_unblocked", b"jobs_unblocked", "key_forgotten", b"key_forgotten", "keys_expired", b"keys_expired", "limiter_changed", b"limiter_changed", "limiter_deleted", b"limiter_deleted", "lot_pushed", b"lot_pushed", "messages_acknowledged", b"messages_acknowledged", "messages_received", b"messages_received", "messages_sent", b"messages_sent", "operation_recorded", b"operation_recorded", "parents_ended", b"parents_ended", "parents_met", b"parents_met", "phase_completed", b"phase_completed", "queue_changed", b"queue_changed", "queue_deleted", b"queue_deleted", "queue_limited", b"queue_limited", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed", "schedule_changed", b"schedule_changed", "schedule_deleted", b"schedule_deleted", "schedule_paused", b"schedule_paused", "schedule_resumed", b"schedule_resumed", "schedule_ticked", b"schedule_ticked", "unique_key_extended", b"unique_key_extended", "unique_key_forgotten", b"unique_key_forgotten", "unique_keys_extended", b"unique_keys_extended", "webhook_changed", b"webhook_changed", "webhook_deleted", b"webhook_deleted", "webhook_progressed", b"webhook_progressed"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["batch_called", b"batch_called", "batch_cancelled", b"batch_cancelled", "batch_closed", b"batch_closed", "batch_counts_sent", b"batch_counts_sent", "batch_created", b"batch_created", "batches_counted", b"batches_counted", "batches_forgotten", b"batches_forgotten", "batches_joined", b"batches_joined", "cancel_requested", b"cancel_requested", "children_added", b"children_added", "dependencies_failed", b"dependencies_failed", "dependents_told", b"dependents_told", "fact", b"fact", "group_changed", b"group_changed", "group_limited", b"group_limited", "group_paused", b"group_paused", "group_resumed", b"group_resumed", "job_died", b"job_died", "job_failed", b"job_failed", "job_logged", b"job_logged", "job_reported", b"job_reported", "job_set_aside", b"job_set_aside", "job_updated", b"job_updated", "jobs_awaited", b"jobs_awaited", "jobs_cancelled", b"jobs_cancelled", "jobs_completed", b"jobs_completed", "jobs_deleted", b"jobs_deleted", "jobs_expired", b"jobs_expired", "jobs_leased", b"jobs_leased", "jobs_not_awaited", b"jobs_not_awaited", "jobs_pushed", b"jobs_pushed", "jobs_ready", b"jobs_ready", "jobs_released", b"jobs_released", "jobs_replaced", b"jobs_replaced", "jobs_retried", b"jobs_retried", "jobs_staled", b"jobs_staled", "jobs_stalled", b"jobs_stalled", "jobs_unblocked", b"jobs_unblocked", "key_forgotten", b"key_forgotten", "keys_expired", b"keys_expired", "limiter_changed", b"limiter_changed", "limiter_deleted", b"limiter_deleted", "lot_pushed", b"lot_pushed", "messages_acknowledged", b"messages_acknowledged", "messages_received", b"messages_received", "messages_sent", b"messages_sent", "operation_recorded", b"operation_recorded", "parents_ended", b"parents_ended", "parents_met", b"parents_met", "phase_completed", b"phase_completed", "queue_changed", b"queue_changed", "queue_deleted", b"queue_deleted", "queue_limited", b"queue_limited", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed", "schedule_changed", b"schedule_changed", "schedule_deleted", b"schedule_deleted", "schedule_paused", b"schedule_paused", "schedule_resumed", b"schedule_resumed", "schedule_ticked", b"schedule_ticked", "unique_key_extended", b"unique_key_extended", "unique_key_forgotten", b"unique_key_forgotten", "unique_keys_extended", b"unique_keys_extended", "webhook_changed", b"webhook_changed", "webhook_deleted", b"webhook_deleted", "webhook_progressed", b"webhook_progressed"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_ms", b"at_ms", "batch_called", b"batch_called", "batch_cancelled", b"batch_cancelled", "batch_closed", b"batch_closed", "batch_counts_sent", b"batch_counts_sent", "batch_created", b"batch_created", "batches_counted", b"batches_counted", "batches_forgotten", b"batches_forgotten", "batches_joined", b"batches_joined", "cancel_requested", b"cancel_requested", "dependencies_failed", b"dependencies_failed", "dependents_told", b"dependents_told", "fact", b"fact", "group_changed", b"group_changed", "group_limited", b"group_limited", "group_paused", b"group_paused", "group_resumed", b"group_resumed", "job_died", b"job_died", "job_failed", b"job_failed", "job_logged", b"job_logged", "job_reported", b"job_reported", "job_updated", b"job_updated", "jobs_awaited", b"jobs_awaited", "jobs_cancelled", b"jobs_cancelled", "jobs_completed", b"jobs_completed", "jobs_deleted", b"jobs_deleted", "jobs_expired", b"jobs_expired", "jobs_leased", b"jobs_leased", "jobs_not_awaited", b"jobs_not_awaited", "jobs_pushed", b"jobs_pushed", "jobs_ready", b"jobs_ready", "jobs_released", b"jobs_released", "jobs_replaced", b"jobs_replaced", "jobs_retried", b"jobs_retried", "jobs_staled", b"jobs_staled", "jobs_stalled", b"jobs_stalled", "jobs_unblocked", b"jobs_unblocked", "key_forgotten", b"key_forgotten", "keys_expired", b"keys_expired", "limiter_changed", b"limiter_changed", "limiter_deleted", b"limiter_deleted", "lot_pushed", b"lot_pushed", "messages_acknowledged", b"messages_acknowledged", "messages_received", b"messages_received", "messages_sent", b"messages_sent", "operation_recorded", b"operation_recorded", "parents_ended", b"parents_ended", "parents_met", b"parents_met", "phase_completed", b"phase_completed", "queue_changed", b"queue_changed", "queue_deleted", b"queue_deleted", "queue_limited", b"queue_limited", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed", "schedule_changed", b"schedule_changed", "schedule_deleted", b"schedule_deleted", "schedule_paused", b"schedule_paused", "schedule_resumed", b"schedule_resumed", "schedule_ticked", b"schedule_ticked", "unique_key_extended", b"unique_key_extended", "unique_key_forgotten", b"unique_key_forgotten", "unique_keys_extended", b"unique_keys_extended", "webhook_changed", b"webhook_changed", "webhook_deleted", b"webhook_deleted", "webhook_progressed", b"webhook_progressed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_ms", b"at_ms", "batch_called", b"batch_called", "batch_cancelled", b"batch_cancelled", "batch_closed", b"batch_closed", "batch_counts_sent", b"batch_counts_sent", "batch_created", b"batch_created", "batches_counted", b"batches_counted", "batches_forgotten", b"batches_forgotten", "batches_joined", b"batches_joined", "cancel_requested", b"cancel_requested", "children_added", b"children_added", "dependencies_failed", b"dependencies_failed", "dependents_told", b"dependents_told", "fact", b"fact", "group_changed", b"group_changed", "group_limited", b"group_limited", "group_paused", b"group_paused", "group_resumed", b"group_resumed", "job_died", b"job_died", "job_failed", b"job_failed", "job_logged", b"job_logged", "job_reported", b"job_reported", "job_set_aside", b"job_set_aside", "job_updated", b"job_updated", "jobs_awaited", b"jobs_awaited", "jobs_cancelled", b"jobs_cancelled", "jobs_completed", b"jobs_completed", "jobs_deleted", b"jobs_deleted", "jobs_expired", b"jobs_expired", "jobs_leased", b"jobs_leased", "jobs_not_awaited", b"jobs_not_awaited", "jobs_pushed", b"jobs_pushed", "jobs_ready", b"jobs_ready", "jobs_released", b"jobs_released", "jobs_replaced", b"jobs_replaced", "jobs_retried", b"jobs_retried", "jobs_staled", b"jobs_staled", "jobs_stalled", b"jobs_stalled", "jobs_unblocked", b"jobs_unblocked", "key_forgotten", b"key_forgotten", "keys_expired", b"keys_expired", "limiter_changed", b"limiter_changed", "limiter_deleted", b"limiter_deleted", "lot_pushed", b"lot_pushed", "messages_acknowledged", b"messages_acknowledged", "messages_received", b"messages_received", "messages_sent", b"messages_sent", "operation_recorded", b"operation_recorded", "parents_ended", b"parents_ended", "parents_met", b"parents_met", "phase_completed", b"phase_completed", "queue_changed", b"queue_changed", "queue_deleted", b"queue_deleted", "queue_limited", b"queue_limited", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed", "schedule_changed", b"schedule_changed", "schedule_deleted", b"schedule_deleted", "schedule_paused", b"schedule_paused", "schedule_resumed", b"schedule_resumed", "schedule_ticked", b"schedule_ticked", "unique_key_extended", b"unique_key_extended", "unique_key_forgotten", b"unique_key_forgotten", "unique_keys_extended", b"unique_keys_extended", "webhook_changed", b"webhook_changed", "webhook_deleted", b"webhook_deleted", "webhook_progressed", b"webhook_progressed"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_fact: _TypeAlias = _typing.Literal["lot_pushed", "jobs_pushed", "jobs_ready", "jobs_leased", "jobs_completed", "job_failed", "job_died", "jobs_stalled", "jobs_released", "job_reported", "jobs_cancelled", "cancel_requested", "jobs_retried", "jobs_staled", "jobs_deleted", "queue_changed", "queue_paused", "queue_resumed", "queue_deleted", "keys_expired", "messages_sent", "messages_received", "messages_acknowledged", "jobs_expired", "job_updated", "key_forgotten", "jobs_replaced", "unique_key_extended", "unique_key_forgotten", "unique_keys_extended", "jobs_unblocked", "queue_limited", "job_logged", "group_changed", "group_paused", "group_resumed", "phase_completed", "group_limited", "limiter_changed", "limiter_deleted", "parents_met", "parents_ended", "dependencies_failed", "dependents_told", "jobs_awaited", "jobs_not_awaited", "schedule_changed", "schedule_deleted", "schedule_paused", "schedule_resumed", "schedule_ticked", "batch_created", "batch_closed", "batches_joined", "batches_counted", "batch_called", "batch_counts_sent", "batch_cancelled", "batches_forgotten", "operation_recorded", "webhook_changed", "webhook_deleted", "webhook_progressed"]  # noqa: Y015
+    _WhichOneofReturnType_fact: _TypeAlias = _typing.Literal["lot_pushed", "jobs_pushed", "jobs_ready", "jobs_leased", "jobs_completed", "job_failed", "job_died", "jobs_stalled", "jobs_released", "job_reported", "jobs_cancelled", "cancel_requested", "jobs_retried", "jobs_staled", "jobs_deleted", "queue_changed", "queue_paused", "queue_resumed", "queue_deleted", "keys_expired", "messages_sent", "messages_received", "messages_acknowledged", "jobs_expired", "job_updated", "key_forgotten", "jobs_replaced", "unique_key_extended", "unique_key_forgotten", "unique_keys_extended", "jobs_unblocked", "queue_limited", "job_logged", "group_changed", "group_paused", "group_resumed", "phase_completed", "group_limited", "limiter_changed", "limiter_deleted", "parents_met", "parents_ended", "dependencies_failed", "dependents_told", "jobs_awaited", "jobs_not_awaited", "job_set_aside", "children_added", "schedule_changed", "schedule_deleted", "schedule_paused", "schedule_resumed", "schedule_ticked", "batch_created", "batch_closed", "batches_joined", "batches_counted", "batch_called", "batch_counts_sent", "batch_cancelled", "batches_forgotten", "operation_recorded", "webhook_changed", "webhook_deleted", "webhook_progressed"]  # noqa: Y015
     _WhichOneofArgType_fact: _TypeAlias = _typing.Literal["fact", b"fact"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_fact) -> _WhichOneofReturnType_fact | None: ...
 
@@ -1081,6 +1093,74 @@ class DependentsTold(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___DependentsTold: _TypeAlias = DependentsTold  # noqa: Y015
+
+@_typing.final
+class JobSetAside(_message.Message):
+    """The lease of a job ended, and it is BLOCKED until children are done that `ChildrenAdded` names."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    QUEUE_FIELD_NUMBER: _builtins.int
+    ID_FIELD_NUMBER: _builtins.int
+    WORKER_FIELD_NUMBER: _builtins.int
+    queue: _builtins.str
+    """Output only. Its queue."""
+    id: _builtins.int
+    """Output only. Its id."""
+    worker: _builtins.str
+    """Output only. Who had it."""
+    def __init__(
+        self,
+        *,
+        queue: _builtins.str = ...,
+        id: _builtins.int = ...,
+        worker: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id", "queue", b"queue", "worker", b"worker"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___JobSetAside: _TypeAlias = JobSetAside  # noqa: Y015
+
+@_typing.final
+class ChildrenAdded(_message.Message):
+    """A BLOCKED job waits for more jobs."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    CHILDREN_FIELD_NUMBER: _builtins.int
+    PARENTS_LEFT_FIELD_NUMBER: _builtins.int
+    BLOCKED_UNTIL_MS_FIELD_NUMBER: _builtins.int
+    id: _builtins.int
+    """Output only. Its id."""
+    blocked_until_ms: _builtins.int
+    """Output only. Until when it waits; 0: without limit."""
+    @_builtins.property
+    def children(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. The jobs that became its children."""
+
+    @_builtins.property
+    def parents_left(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. Those of them that it waits for."""
+
+    def __init__(
+        self,
+        *,
+        id: _builtins.int = ...,
+        children: _abc.Iterable[_builtins.int] | None = ...,
+        parents_left: _abc.Iterable[_builtins.int] | None = ...,
+        blocked_until_ms: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["blocked_until_ms", b"blocked_until_ms", "children", b"children", "id", b"id", "parents_left", b"parents_left"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ChildrenAdded: _TypeAlias = ChildrenAdded  # noqa: Y015
 
 @_typing.final
 class JobsAwaited(_message.Message):

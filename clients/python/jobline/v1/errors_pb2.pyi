@@ -138,6 +138,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """RESOURCE_EXHAUSTED: there are as many webhooks as there may be."""
     ERROR_REASON_BAD_SIGNATURE: _ErrorReason.ValueType  # 98
     """UNAUTHENTICATED: a webhook came in without a valid signature, or too late."""
+    ERROR_REASON_LEASE_LOST: _ErrorReason.ValueType  # 90
+    """FAILED_PRECONDITION: the job is not leased under this delivery any more, or never was."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a call was refused. The name of the value, without its prefix, is the `reason` of the
@@ -260,4 +262,6 @@ ERROR_REASON_WEBHOOKS_FULL: ErrorReason.ValueType  # 97
 """RESOURCE_EXHAUSTED: there are as many webhooks as there may be."""
 ERROR_REASON_BAD_SIGNATURE: ErrorReason.ValueType  # 98
 """UNAUTHENTICATED: a webhook came in without a valid signature, or too late."""
+ERROR_REASON_LEASE_LOST: ErrorReason.ValueType  # 90
+"""FAILED_PRECONDITION: the job is not leased under this delivery any more, or never was."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

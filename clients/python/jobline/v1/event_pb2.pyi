@@ -82,7 +82,7 @@ class _EventKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_EventKind.V
     EVENT_KIND_UPDATED: _EventKind.ValueType  # 29
     """An operator changed its payload, priority or time."""
     EVENT_KIND_BLOCKED: _EventKind.ValueType  # 35
-    """A job was stored that waits for other jobs: BLOCKED."""
+    """A job was stored that waits for other jobs, or an ACTIVE one waits for children that it added: BLOCKED."""
     EVENT_KIND_UNBLOCKED: _EventKind.ValueType  # 36
     """A BLOCKED job waits for no other job any more: it is READY, or SCHEDULED if its time has not come."""
     EVENT_KIND_QUEUE_LIMITED: _EventKind.ValueType  # 43
@@ -184,7 +184,7 @@ THROTTLED, as the push was told; `name` is that of the job that was pushed.
 EVENT_KIND_UPDATED: EventKind.ValueType  # 29
 """An operator changed its payload, priority or time."""
 EVENT_KIND_BLOCKED: EventKind.ValueType  # 35
-"""A job was stored that waits for other jobs: BLOCKED."""
+"""A job was stored that waits for other jobs, or an ACTIVE one waits for children that it added: BLOCKED."""
 EVENT_KIND_UNBLOCKED: EventKind.ValueType  # 36
 """A BLOCKED job waits for no other job any more: it is READY, or SCHEDULED if its time has not come."""
 EVENT_KIND_QUEUE_LIMITED: EventKind.ValueType  # 43

@@ -59,6 +59,32 @@ class FlowJob(_message.Message):
 Global___FlowJob: _TypeAlias = FlowJob  # noqa: Y015
 
 @_typing.final
+class FlowParent(_message.Message):
+    """A job that a worker has, and that is to wait for a flow."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    DELIVERY_FIELD_NUMBER: _builtins.int
+    id: _builtins.int
+    """Required. The job."""
+    delivery: _builtins.int
+    """Required. Its lease's counter."""
+    def __init__(
+        self,
+        *,
+        id: _builtins.int = ...,
+        delivery: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["delivery", b"delivery", "id", b"id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FlowParent: _TypeAlias = FlowParent  # noqa: Y015
+
+@_typing.final
 class PushFlowRequest(_message.Message):
     """Asks to store a flow."""
 
@@ -66,6 +92,7 @@ class PushFlowRequest(_message.Message):
 
     JOBS_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
+    PARENT_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """Optional. Makes a retry of this call safe, 1 … 64 bytes: the same call with it within 10 minutes returns
     the same ids. With another flow whose jobs without children are in the same queues it is ALREADY_EXISTS
@@ -77,15 +104,26 @@ class PushFlowRequest(_message.Message):
         for each other in a row; their payloads have ≤ 16 MiB together.
         """
 
+    @_builtins.property
+    def parent(self) -> Global___FlowParent:
+        """Optional. An ACTIVE job: those jobs of the flow that are no children in it become children of this job. In
+        the same transaction its lease ends and it is BLOCKED; when its children have ended, it is handed out again,
+        with its checkpoint, the same attempt and another delivery. What happens to it if one does not complete is
+        its `on_dependency_failure`, and its `block_timeout` counts from now. FAILED_PRECONDITION: the lease is not
+        valid (LEASE_LOST); the job was cancelled, or its push was not written to disk (WRONG_STATE).
+        RESOURCE_EXHAUSTED (TOO_LARGE): it would have more than 1,000 children, those before included.
+        """
+
     def __init__(
         self,
         *,
         jobs: _abc.Iterable[Global___FlowJob] | None = ...,
         request_id: _builtins.str = ...,
+        parent: Global___FlowParent | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["parent", b"parent"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["jobs", b"jobs", "request_id", b"request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["jobs", b"jobs", "parent", b"parent", "request_id", b"request_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

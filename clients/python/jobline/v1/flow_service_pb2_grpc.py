@@ -55,7 +55,7 @@ class FlowServiceServicer(object):
 
     def PushFlow(self, request, context):
         """Stores all jobs of a flow, or none, and answers when they are on disk. A parent is BLOCKED until its
-        children have completed.
+        children have completed. With `parent`, the flow is below a job that is ACTIVE, which waits for it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -37,7 +37,7 @@ class FlowServiceStub:
     def __new__(cls, channel: _aio.Channel) -> FlowServiceAsyncStub: ...
     PushFlow: _grpc.UnaryUnaryMultiCallable[_flow_service_pb2.PushFlowRequest, _flow_service_pb2.PushFlowResponse]
     """Stores all jobs of a flow, or none, and answers when they are on disk. A parent is BLOCKED until its
-    children have completed.
+    children have completed. With `parent`, the flow is below a job that is ACTIVE, which waits for it.
     """
     GetFlow: _grpc.UnaryUnaryMultiCallable[_flow_service_pb2.GetFlowRequest, _flow_service_pb2.GetFlowResponse]
     """Gets a job with the jobs that it waits for or has waited for, those that these wait for, and so on: a
@@ -53,7 +53,7 @@ class FlowServiceAsyncStub(FlowServiceStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     PushFlow: _aio.UnaryUnaryMultiCallable[_flow_service_pb2.PushFlowRequest, _flow_service_pb2.PushFlowResponse]  # type: ignore[assignment]
     """Stores all jobs of a flow, or none, and answers when they are on disk. A parent is BLOCKED until its
-    children have completed.
+    children have completed. With `parent`, the flow is below a job that is ACTIVE, which waits for it.
     """
     GetFlow: _aio.UnaryUnaryMultiCallable[_flow_service_pb2.GetFlowRequest, _flow_service_pb2.GetFlowResponse]  # type: ignore[assignment]
     """Gets a job with the jobs that it waits for or has waited for, those that these wait for, and so on: a
@@ -72,7 +72,7 @@ class FlowServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_flow_service_pb2.PushFlowResponse, _abc.Awaitable[_flow_service_pb2.PushFlowResponse]]:
         """Stores all jobs of a flow, or none, and answers when they are on disk. A parent is BLOCKED until its
-        children have completed.
+        children have completed. With `parent`, the flow is below a job that is ACTIVE, which waits for it.
         """
 
     @_abc_1.abstractmethod

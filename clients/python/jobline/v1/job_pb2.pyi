@@ -455,6 +455,8 @@ class _LeaseReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_LeaseReas
     """A worker gave it back."""
     LEASE_REASON_RESUMED: _LeaseReason.ValueType  # 5
     """The same session came back for it."""
+    LEASE_REASON_CHILDREN_ENDED: _LeaseReason.ValueType  # 6
+    """It added children to itself, and they have ended."""
 
 class LeaseReason(_LeaseReason, metaclass=_LeaseReasonEnumTypeWrapper):
     """Why a job is handed out."""
@@ -471,6 +473,8 @@ LEASE_REASON_RELEASED: LeaseReason.ValueType  # 4
 """A worker gave it back."""
 LEASE_REASON_RESUMED: LeaseReason.ValueType  # 5
 """The same session came back for it."""
+LEASE_REASON_CHILDREN_ENDED: LeaseReason.ValueType  # 6
+"""It added children to itself, and they have ended."""
 Global___LeaseReason: _TypeAlias = LeaseReason  # noqa: Y015
 
 @_typing.final
@@ -706,8 +710,8 @@ class JobOptions(_message.Message):
     INVALID_ARGUMENT. Unset: any worker.
     """
     on_dependency_failure: Global___DependencyPolicy.ValueType
-    """Optional. What happens if one of `depends_on` does not complete. This and `block_timeout` need jobs to
-    depend on: INVALID_ARGUMENT; shared by a push, one of its jobs needs them. Unset: FAIL.
+    """Optional. What happens if one of `depends_on` does not complete, or a child that it adds to itself while it
+    runs. Unset: FAIL.
     """
     @_builtins.property
     def headers(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
@@ -789,8 +793,8 @@ class JobOptions(_message.Message):
 
     @_builtins.property
     def block_timeout(self) -> _duration_pb2.Duration:
-        """Optional. How long it may be BLOCKED from its push on, 0 s … 400 days; 0 s means no limit. After it,
-        `on_dependency_failure` decides as if one of `depends_on` had failed; with WAIT it is DEAD. Unset: no
+        """Optional. How long it may be BLOCKED from its push on, or from the moment when it adds children, 0 s … 400
+        days; 0 s means no limit. After it, `on_dependency_failure` decides as if one of `depends_on` had failed; with WAIT it is DEAD. Unset: no
         limit.
         """
 

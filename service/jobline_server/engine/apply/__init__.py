@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from jobline_server.engine import entries
 from jobline_server.engine.apply import (
+    add_children,
     batches,
     blocked,
     deletes,
@@ -41,6 +42,7 @@ from jobline_server.engine.state import ShardState
 APPLY: ApplyTable = {
     **pushes.APPLY,
     **blocked.APPLY,
+    **add_children.APPLY,
     **updates.APPLY,
     **dependencies.APPLY,
     **leases.APPLY,

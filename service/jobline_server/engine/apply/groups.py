@@ -196,6 +196,16 @@ def leave(shard: ShardState, queue: Queue, jobs: Sequence[Job]) -> None:
         forget_if_idle(shard, queue, group)
 
 
+def step_aside(shard: ShardState, job: Job) -> None:
+    """Takes a job that is BLOCKED from now on out of the admitted ones of its group, if it has one,
+    and admits the next; it comes back behind those that wait then.
+    """
+    if job.ties.group:
+        group = group_of(job.queue, job)
+        if group.dismiss(job):
+            admit_next(shard, job.queue, group)
+
+
 def forget_if_idle(shard: ShardState, queue: Queue, group: Group) -> None:
     """Removes a group that has neither live jobs nor a record."""
     if not group.live and not group.has_record():

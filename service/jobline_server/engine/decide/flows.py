@@ -52,7 +52,13 @@ class FlowChecks:
                 del refusal
         if queue is None:
             self._check_new_queue(shard, command.queue)
-        self._check_load(children, bool(command.request_id))
+        self._check_load(children, has_request_id=bool(command.request_id))
+
+    def check_children(self, children: int) -> None:
+        """Checks so many children that a job gets besides. Raises `Refused` with
+        DEPENDENCIES_FULL.
+        """
+        self._check_load(children, has_request_id=False)
 
     def _check_new_queue(self, shard: ShardView, name: str) -> None:
         new = self._new_queues.setdefault(shard.number, set())
@@ -61,7 +67,7 @@ class FlowChecks:
             message = f"there is no queue {name}, and its shard has as many others as there may be"
             raise Refused(RefusalKind.SERVER_FULL, message, retry_after_ms=RETRY_AFTER_MS)
 
-    def _check_load(self, children: int, has_request_id: bool) -> None:
+    def _check_load(self, children: int, *, has_request_id: bool) -> None:
         load = self._load
         self._children += children
         self._requests += has_request_id

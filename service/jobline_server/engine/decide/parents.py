@@ -159,7 +159,7 @@ def _blocking_of(
             continue
         options = rows.options[at]
         policy = effective.on_dependency_failure(options, settings)
-        left, failed = _sort_out(parents.states, named, policy)
+        left, failed = sort_out(parents.states, named, policy)
         if failed is not None:
             kind = (failed[0], failed[1], policy is _CANCEL)
             made.failed.setdefault(kind, []).append(first_id + at)
@@ -183,10 +183,10 @@ def _ids_by_index(rows: JobColumns, known: Mapping[int, int], first_id: int) -> 
     return ids
 
 
-def _sort_out(
+def sort_out(
     states: Mapping[int, JobState | None], parents: Sequence[int], policy: DependencyPolicy
 ) -> tuple[tuple[int, ...], tuple[int, ParentEnd] | None]:
-    """Returns the parents that a new job waits for, and the first one that makes it end, if any."""
+    """Returns the parents that a job waits for, and the first one that makes it end, if any."""
     left: list[int] = []
     for parent in parents:
         # Those without a state are new themselves.

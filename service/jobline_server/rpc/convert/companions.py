@@ -3,7 +3,8 @@
 
 A job's own option needs its companion in this job, wherever that comes from: its own options, the
 shared ones, a column. A shared option may serve some jobs of a push only, so it is refused if it
-serves none of them. Settings of queues are defaults for all kinds of jobs, and never refused.
+serves none of them. What becomes of a job whose dependencies fail is never alone: the job may add
+children while it runs. Settings of queues are defaults for all kinds of jobs, and never refused.
 """
 
 from __future__ import annotations
@@ -26,7 +27,6 @@ class _Job(NamedTuple):
 
     rules: JobRules
     ties: Ties
-    has_parents: bool
     has_start: bool
 
 
@@ -50,10 +50,6 @@ def _has_group(job: _Job) -> bool:
     return bool(job.ties.group)
 
 
-def _has_parents(job: _Job) -> bool:
-    return job.has_parents
-
-
 def _may_debounce(job: _Job) -> bool:
     # The mode of the queue may be DEBOUNCE.
     return job.rules.unique.mode in {None, UniqueMode.DEBOUNCE}
@@ -65,7 +61,6 @@ def _has_delay_to_restart(job: _Job) -> bool:
 
 _MODE, _MAX_WAIT = attrgetter("unique.mode"), attrgetter("unique.max_wait_ms")
 _NO_KEY, _NO_GROUP = "needs a unique_key", "needs a group"
-_NO_PARENTS = "needs depends_on or depends_on_indexes"
 
 _NEEDS = (
     _Need("sticky", lambda rules: rules.sticky or None, _has_group, _NO_GROUP, of_each=True),
@@ -75,8 +70,6 @@ _NEEDS = (
     _Need("unique_max_wait", _MAX_WAIT, _has_key, _NO_KEY),
     _Need("unique_mode", _MODE, _has_delay_to_restart, "DEBOUNCE needs a delay or run_at"),
     _Need("unique_max_wait", _MAX_WAIT, _may_debounce, "only DEBOUNCE has a max_wait"),
-    _Need("on_dependency_failure", attrgetter("on_dependency_failure"), _has_parents, _NO_PARENTS),
-    _Need("block_timeout", attrgetter("block_timeout_ms"), _has_parents, _NO_PARENTS),
 )
 
 
@@ -102,7 +95,7 @@ def refuse_alone(command: Push, request: job_service_pb2.PushRequest, *, all_sta
     for need in of_shared:
         # Payloads that are no rows have neither ties nor options of their own.
         has_plain = len(command.payloads) > 0
-        is_met_by_plain = has_plain and need.is_met(_Job(shared, NO_TIES, False, all_start))
+        is_met_by_plain = has_plain and need.is_met(_Job(shared, NO_TIES, all_start))
         if not is_met_by_plain and (need not in met or (has_plain and need.of_each)):
             raise fields.invalid(f"options.{need.option}", need.why)
 
@@ -110,8 +103,7 @@ def refuse_alone(command: Push, request: job_service_pb2.PushRequest, *, all_sta
 def _job_of(command: Push, index: int, has_start: bool) -> _Job:
     rows = command.rows
     ties = rows.ties[index] if rows.ties else NO_TIES
-    has_parents = bool(ties.parents or (rows.parent_indexes and rows.parent_indexes[index]))
-    return _Job(rows.options[index].rules, ties, has_parents, has_start)
+    return _Job(rows.options[index].rules, ties, has_start)
 
 
 def _has_start(request: job_service_pb2.PushRequest, index: int) -> bool:

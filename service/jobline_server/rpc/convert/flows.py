@@ -14,6 +14,7 @@ from jobline.v1 import flow_service_pb2 as pb
 from jobline.v1 import job_pb2, job_service_pb2
 from jobline_server.engine import limits
 from jobline_server.engine.commands import Refused
+from jobline_server.engine.decide.add_children import FlowParent
 from jobline_server.rpc import limits as rpc_limits
 from jobline_server.rpc.convert.push import PushReader
 from jobline_server.rpc.validate import fields
@@ -45,6 +46,21 @@ _NOT_OF_OPTIONS = {
 _LISTS = frozenset({"depends_on_indexes", "depends_on"})
 
 
+def parent_of(request: pb.PushFlowRequest) -> FlowParent | None:
+    """Returns the lease of the job that is to wait for a flow; None if there is none."""
+    if not request.HasField("parent"):
+        return None
+    parent = request.parent
+    try:
+        check_own_fields(parent)
+    except Refused as refused:
+        raise fields.within("parent", refused) from None
+    for name, value in (("id", parent.id), ("delivery", parent.delivery)):
+        if not value:
+            raise fields.invalid(f"parent.{name}", "is required")
+    return FlowParent(parent.id, parent.delivery)
+
+
 def flow_parts(request: pb.PushFlowRequest, reader: PushReader) -> Iterator[FlowPart | None]:
     """Yields the parts of a flow, children before their parents, and None where a pause is good.
     Raises `Refused` for what is wrong with it.
@@ -53,7 +69,8 @@ def flow_parts(request: pb.PushFlowRequest, reader: PushReader) -> Iterator[Flow
     fields.non_empty(request.jobs, "jobs")
     fields.at_most(request.jobs, "jobs", rpc_limits.FLOW_JOBS_MAX)
     jobs, children, sizes = list(request.jobs), [], []
-    digest = 0
+    # The same flow below another job is another request.
+    digest = _digest_with(0, request.parent) if request.HasField("parent") else 0
     pending = 0
     for index, job in enumerate(jobs):
         if index % STEP_JOBS == 0 or pending > STEP_BYTES:
@@ -82,11 +99,11 @@ def flow_parts(request: pb.PushFlowRequest, reader: PushReader) -> Iterator[Flow
         yield part
 
 
-def _digest_with(digest: int, job: pb.FlowJob) -> int:
-    """Returns the digest with one more job; it detects another flow with the same request id: the
-    length of all in its upper half, a checksum in the lower.
+def _digest_with(digest: int, message: pb.FlowJob | pb.FlowParent) -> int:
+    """Returns the digest with one more message; it detects another flow with the same request id:
+    the length of all in its upper half, a checksum in the lower.
     """
-    content = job.SerializeToString(deterministic=True)
+    content = message.SerializeToString(deterministic=True)
     length, checksum = (digest >> 32) + len(content), digest & 0xFFFF_FFFF
     return length << 32 | crc32(content, crc32(b"%d:" % len(content), checksum))
 

@@ -5,6 +5,9 @@ are decided in slices, with the loop free in between, while no commit is cut: so
 holds the whole flow, and a crash loses all of it. Whatever may refuse a part is checked before the
 first one is decided. If deciding fails all the same, which only a mistake of ours can cause, the
 server stops before anything of the flow is written.
+
+A flow below a job that a worker has ends the lease of that job in the step between the checks and
+the first part, and has it wait for the roots after the last one: all in the same transaction.
 """
 
 from __future__ import annotations
@@ -16,6 +19,12 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from jobline_server.engine.commands import Push, RefusalKind, Refused
+from jobline_server.engine.decide.add_children import (
+    FlowParent,
+    decide_add_children,
+    decide_set_aside,
+    lease_lost,
+)
 from jobline_server.engine.decide.flows import FlowChecks, checked, known_part
 from jobline_server.engine.decide.push import decide_push
 from jobline_server.engine.values import JobState
@@ -41,6 +50,14 @@ class FlowPart(NamedTuple):
         return sum(map(len, self.children))
 
 
+class _Below(NamedTuple):
+    """The job that is to wait for a flow, its slot, and the indexes of the jobs it waits for."""
+
+    parent: FlowParent
+    slot: ShardSlot
+    roots: Sequence[int]
+
+
 @dataclass(slots=True)
 class _Pace:
     """Frees the loop after each slice."""
@@ -64,12 +81,16 @@ class FlowCalls:
         # One flow at a time waits for `Commits.exclusive`: a commit goes between two of them.
         self._turn = asyncio.Lock()
 
-    async def push_flow(self, jobs: int, parts: Iterator[FlowPart | None]) -> list[int]:
+    async def push_flow(
+        self, jobs: int, parts: Iterator[FlowPart | None], parent: FlowParent | None = None
+    ) -> list[int]:
         """Stores a flow of so many jobs; returns their ids in its order, once they are on disk.
-        `parts` are read in slices, children before parents; None is a good moment to pause.
+        `parts` are read in slices, children before parents; None is a good moment to pause. With
+        `parent`, a job that a worker has waits for its roots.
 
-        Raises what reading the parts raises, and `Refused` with the kinds of `FlowChecks`,
-        IDEMPOTENCY_MISMATCH, PAYLOAD_MISFIT, DISK_FULL or SHARD_UNAVAILABLE: nothing is stored.
+        Raises what reading the parts raises, and `Refused` with the kinds of `FlowChecks` and
+        `decide_set_aside`, IDEMPOTENCY_MISMATCH, PAYLOAD_MISFIT, DISK_FULL or SHARD_UNAVAILABLE:
+        nothing is stored.
         """
         pace = _Pace(time.perf_counter())
         read: list[FlowPart] = []
@@ -81,12 +102,13 @@ class FlowCalls:
             await pace.rest()
         slots = [self._core.slots.of_queue(part.command.queue) for part in read]
         self._check_accepting(read, slots)
+        below = None if parent is None else self._below(parent, jobs, read)
         exclusive = self._core.commits.exclusive
         async with self._turn:
             # A caller that goes away while it waits leaves nothing …
             await exclusive.acquire()
             # … and one that goes away later no half of a flow: the task releases the lock.
-            task = asyncio.create_task(self._push(jobs, read, slots))
+            task = asyncio.create_task(self._push(jobs, read, slots, below))
             task.add_done_callback(lambda _: exclusive.release())
             self._pushing.add(task)
             task.add_done_callback(self._pushing.discard)
@@ -104,8 +126,19 @@ class FlowCalls:
         except Refused as refused:
             raise placed(refused, part.places) from None
 
+    def _below(self, parent: FlowParent, jobs: int, parts: Sequence[FlowPart]) -> _Below:
+        slot = self._core.slots.of_id(parent.id)
+        if slot is None:
+            raise lease_lost(parent)
+        children = {child for part in parts for own in part.children for child in own}
+        return _Below(parent, slot, [at for at in range(jobs) if at not in children])
+
     async def _push(
-        self, jobs: int, parts: Sequence[FlowPart], slots: Sequence[ShardSlot]
+        self,
+        jobs: int,
+        parts: Sequence[FlowPart],
+        slots: Sequence[ShardSlot],
+        below: _Below | None,
     ) -> list[int]:
         """Decides all parts. `Commits.exclusive` is held, so no commit is cut meanwhile."""
         self._check_accepting(parts, slots)
@@ -113,14 +146,33 @@ class FlowCalls:
         known = await self._known(jobs, parts, slots, pace)
         if known is not None:
             return known
-        await self._check(parts, slots, pace)
+        await self._check(parts, slots, pace, 0 if below is None else len(below.roots))
+        if below is not None:
+            # The lease may have ended during the checks. From here on nothing is refused.
+            self._set_aside(below)
         try:
-            return await self._decide(jobs, parts, slots, pace)
+            ids = await self._decide(jobs, parts, slots, pace)
+            if below is not None:
+                self._add_children(below, [ids[at] for at in below.roots])
         except BaseException as error:
             torn = RuntimeError("a flow was decided in part; nothing of it is written")
             torn.__cause__ = error
             self._core.commits.fail(torn)
             raise
+        return ids
+
+    def _set_aside(self, below: _Below) -> None:
+        core, slot = self._core, below.slot
+        if slot.is_closed:
+            raise core.slots.refusal(slot.number)
+        decide_set_aside(slot.shard, core.now(), below.parent, len(below.roots))
+
+    def _add_children(self, below: _Below, children: Sequence[int]) -> None:
+        core, slot = self._core, below.slot
+        states = {child: self._state_of(child) for child in children}
+        left = decide_add_children(slot.shard, core.now(), below.parent.id, states)
+        core.note_awaited(slot, left)
+        core.after_decision(slot)
 
     def _check_accepting(self, parts: Sequence[FlowPart], slots: Sequence[ShardSlot]) -> None:
         counts: dict[ShardSlot, int] = {}
@@ -153,9 +205,10 @@ class FlowCalls:
         return None if missing else ids
 
     async def _check(
-        self, parts: Sequence[FlowPart], slots: Sequence[ShardSlot], pace: _Pace
+        self, parts: Sequence[FlowPart], slots: Sequence[ShardSlot], pace: _Pace, roots: int
     ) -> None:
         checks = FlowChecks(self._core.load)
+        checks.check_children(roots)
         for part, slot in zip(parts, slots, strict=True):
             try:
                 checks.check(slot.shard, part.command, part.child_count())

@@ -1,4 +1,6 @@
-"""Makes the events of jobs that are pushed as BLOCKED, and of those that are unblocked."""
+"""Makes the events of jobs that are pushed as BLOCKED, of those that wait for children which they
+add, and of those that are unblocked.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +11,11 @@ from typing import Any
 
 from jobline.v1.event_pb2 import EventKind
 from jobline_server.engine.blocked_entries import (
+    ChildrenAdded,
     DependenciesFailed,
     DependentsTold,
     JobsAwaited,
+    JobSetAside,
     JobsNotAwaited,
     JobsUnblocked,
     ParentsEnded,
@@ -59,8 +63,22 @@ def unblocked(origin: EventOrigin, fact: JobsUnblocked) -> Iterator[EventRun]:
     yield from by_moment(view, fact.ids, fact.run_at_ms)
 
 
+def _set_aside(origin: EventOrigin, fact: JobSetAside) -> Iterator[EventRun]:
+    view = origin.view(
+        fact.at_ms,
+        EventKind.EVENT_KIND_BLOCKED,
+        fact.queue,
+        state=JobState.BLOCKED,
+        before=JobState.ACTIVE,
+        worker=fact.worker,
+    )
+    yield from singles(view, [fact.id])
+
+
 BLOCKED: dict[type, Callable[[EventOrigin, Any], Iterator[EventRun]] | None] = {
     JobsUnblocked: unblocked,
+    JobSetAside: _set_aside,
+    ChildrenAdded: None,  # it was set aside for them
     ParentsMet: None,  # those that wait for no other are unblocked by another fact
     ParentsEnded: None,
     DependenciesFailed: None,  # as all that ends

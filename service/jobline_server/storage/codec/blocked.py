@@ -8,9 +8,11 @@ from itertools import islice
 
 from jobline.v1 import entry_pb2
 from jobline_server.engine.blocked_entries import (
+    ChildrenAdded,
     DependenciesFailed,
     DependentsTold,
     JobsAwaited,
+    JobSetAside,
     JobsNotAwaited,
     JobsUnblocked,
     ParentsEnded,
@@ -18,7 +20,7 @@ from jobline_server.engine.blocked_entries import (
 )
 from jobline_server.engine.dependencies import ParentEnd
 from jobline_server.engine.entries import Fact, JobsPushed
-from jobline_server.storage.codec.table import FactRow, FactTable
+from jobline_server.storage.codec.table import FactRow, FactTable, whole
 
 
 def fill_blocked(message: entry_pb2.JobsPushed, fact: JobsPushed) -> None:
@@ -125,6 +127,39 @@ def jobs_not_awaited(at_ms: int, message: entry_pb2.JobsAwaited) -> JobsNotAwait
     return JobsNotAwaited(at_ms=at_ms, by_shard=message.by_shard, ids=list(message.ids))
 
 
+def fill_job_set_aside(entry: entry_pb2.Entry, fact: JobSetAside) -> None:
+    """Writes it into an entry."""
+    message = entry.job_set_aside
+    message.queue = fact.queue
+    message.id = fact.id
+    message.worker = fact.worker
+
+
+def job_set_aside(at_ms: int, message: entry_pb2.JobSetAside) -> JobSetAside:
+    """Reads it."""
+    return JobSetAside(at_ms=at_ms, queue=message.queue, id=message.id, worker=message.worker)
+
+
+def fill_children_added(entry: entry_pb2.Entry, fact: ChildrenAdded) -> None:
+    """Writes it into an entry."""
+    message = entry.children_added
+    message.id = fact.id
+    message.children.extend(fact.children)
+    message.parents_left.extend(fact.parents_left)
+    message.blocked_until_ms = fact.blocked_until_ms
+
+
+def children_added(at_ms: int, message: entry_pb2.ChildrenAdded) -> ChildrenAdded:
+    """Reads it."""
+    return ChildrenAdded(
+        at_ms=at_ms,
+        id=message.id,
+        children=list(message.children),
+        parents_left=list(message.parents_left),
+        blocked_until_ms=message.blocked_until_ms,
+    )
+
+
 _OfIds = JobsUnblocked | DependenciesFailed | DependentsTold | JobsAwaited | JobsNotAwaited
 
 
@@ -151,6 +186,8 @@ FACTS: FactTable = {
         "dependencies_failed", fill_dependencies_failed, dependencies_failed, _one_by_one
     ),
     DependentsTold: FactRow("dependents_told", fill_dependents_told, dependents_told, _one_by_one),
+    JobSetAside: FactRow("job_set_aside", fill_job_set_aside, job_set_aside, whole),
+    ChildrenAdded: FactRow("children_added", fill_children_added, children_added, whole),
     JobsAwaited: FactRow("jobs_awaited", fill_jobs_awaited, jobs_awaited, _one_by_one),
     JobsNotAwaited: FactRow(
         "jobs_not_awaited", fill_jobs_not_awaited, jobs_not_awaited, _one_by_one

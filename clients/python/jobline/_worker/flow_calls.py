@@ -1,0 +1,139 @@
+"""`FlowCalls`: what the handlers of a worker do with flows, by calls beside the stream.
+
+A handler that returned `WaitFor` is over, and its place is given to another. Its job is held until
+its children are stored, which ends the lease in the same transaction. A call may overtake the
+stream, so what the handler reported before is confirmed first: the checkpoint above all.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from functools import cached_property
+from queue import SimpleQueue
+
+from jobline._blocking.client import Client
+from jobline._context import Context
+from jobline._flow_values import FlowNode
+from jobline._ids import RequestIds
+from jobline._leased import LeasedJob
+from jobline._outcomes import WaitFor
+from jobline._requests import fail_item
+from jobline._worker.log import attempt_failed
+from jobline._worker.shared_session import SharedSession
+from jobline._worker.stream import Address
+from jobline.errors import JoblineError, LeaseLost
+
+logger = logging.getLogger("jobline.worker")
+
+# Calls under way at a time; the other jobs wait for their turn, and keep their leases.
+THREADS_MAX = 8
+# Seconds between two looks whether a job is still held, and between two tries of a call.
+PAUSE = 1.0
+# Looks after which reports are taken for lost, as the server refused some of them.
+LOOKS_MAX = 5
+
+
+class FlowCalls:
+    """Reads the children of jobs, and pushes those that handlers wait for.
+
+    `done` is called with the context of each job whose children were pushed, or could not be; set
+    by those who count what runs.
+    """
+
+    def __init__(self, address: Address, session: SharedSession) -> None:
+        self._address = address
+        self._session = session
+        self._new_id = RequestIds()
+        self._work: SimpleQueue[tuple[Context, WaitFor] | None] = SimpleQueue()
+        self._threads: list[threading.Thread] = []
+        self._lock = threading.Lock()
+        self._closed = threading.Event()
+        self.pending: set[tuple[int, int]] = set()
+        """Jobs whose children are to be pushed, as (id, delivery)."""
+        self.done: Callable[[Context], None] = _nobody
+
+    def children(self, job_id: int) -> list[FlowNode]:
+        """Returns the children of a job, as `client.flows.children` does."""
+        return self._client.flows.children(job_id)
+
+    def push(self, context: Context, outcome: WaitFor) -> None:
+        """Pushes the children of a job soon."""
+        with self._lock:
+            self.pending.add((context.job.id, context.job.delivery))
+            if len(self._threads) < min(len(self.pending), THREADS_MAX):
+                number = len(self._threads)
+                thread = threading.Thread(
+                    target=self._run, name=f"jobline-flows-{number}", daemon=True
+                )
+                self._threads.append(thread)
+                thread.start()
+        self._work.put((context, outcome))
+
+    def close(self) -> None:
+        """Ends the threads. What was not pushed is the server's again, with its lease."""
+        self._closed.set()
+        for _ in self._threads:
+            self._work.put(None)
+        if "_client" in self.__dict__:
+            self._client.close()
+
+    @cached_property
+    def _client(self) -> Client:
+        target, credentials, metadata = (
+            self._address.target,
+            self._address.credentials,
+            self._address.metadata,
+        )
+        return Client(target, credentials=credentials, metadata=dict(metadata))
+
+    def _run(self) -> None:
+        while (work := self._work.get()) is not None:
+            context, outcome = work
+            try:
+                self._push(context.job, outcome)
+            except Exception as error:  # noqa: BLE001  # payloads are the user's: then the job fails
+                if self._session.holds(context.job):
+                    attempt_failed(context.job, error)
+                    self._session.settle(fail_item(context.job, error))
+            finally:
+                with self._lock:
+                    self.pending.discard((context.job.id, context.job.delivery))
+                self.done(context)
+
+    def _push(self, job: LeasedJob, outcome: WaitFor) -> None:
+        """Pushes children until the server has answered, or the lease is lost. The same request id
+        makes sure that they are pushed once.
+        """
+        request_id = self._new_id()
+        while self._is_reported(job):
+            try:
+                self._client.flows.add_children(job, *outcome.children, request_id=request_id)
+            except LeaseLost:
+                self._session.hand_over(job, is_lost=True)
+            except JoblineError as error:
+                if error.definite:
+                    raise
+                logger.warning("the children of job %d: %s; trying again", job.id, error)
+                self._closed.wait(PAUSE)
+            else:
+                self._session.hand_over(job)
+
+    def _is_reported(self, job: LeasedJob) -> bool:
+        """Waits until the server has handled what the handler reported; returns False if the job is
+        not held any more.
+        """
+        passed = threading.Event()
+        looks = 0
+        while self._session.holds(job) and not self._closed.is_set():
+            if looks % LOOKS_MAX == 0:
+                self._session.fence(passed.set)
+            looks += 1
+            if passed.wait(PAUSE):
+                return self._session.holds(job)
+        return False
+
+
+def _nobody(_context: Context) -> None:
+    """Stands in until somebody counts what runs."""

@@ -1,0 +1,124 @@
+"""Children that a worker pushes for its handlers: tried until the server has answered."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from jobline import FlowJob, InvalidArgument, LeaseLost, Unavailable, WaitFor
+from jobline._leased import LeasedJob
+from jobline._worker import flow_calls
+from jobline._worker.flow_calls import FlowCalls
+from jobline._worker.stream import Address
+from jobline.testing import make_context
+from jobline.v1 import job_service_pb2 as pb
+
+CHILD = FlowJob("leaves")
+
+
+class Session:
+    """A session in whose hands one job is."""
+
+    def __init__(self) -> None:
+        self.is_held = True
+        self.confirms = True
+        self.fences = 0
+        self.settled: list[pb.FailItem] = []
+        self.handed_over: list[bool] = []
+
+    def holds(self, _job: LeasedJob) -> bool:
+        return self.is_held
+
+    def fence(self, passed) -> None:
+        self.fences += 1
+        if self.confirms:
+            passed()
+
+    def hand_over(self, _job: LeasedJob, *, is_lost: bool = False) -> None:
+        self.is_held = False
+        self.handed_over.append(is_lost)
+
+    def settle(self, item: pb.FailItem) -> None:
+        self.is_held = False
+        self.settled.append(item)
+
+
+class Client:
+    """A server that answers as it is told to."""
+
+    def __init__(self, *answers: Exception | None) -> None:
+        self.answers = list(answers)
+        self.requests: list[tuple[int, tuple[FlowJob, ...], str]] = []
+        self.flows = self
+
+    def add_children(self, job: LeasedJob, *children: FlowJob, request_id: str) -> None:
+        self.requests.append((job.id, children, request_id))
+        answer = self.answers.pop(0)
+        if answer is not None:
+            raise answer
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def pushed(session: Session, client: Client, monkeypatch) -> None:
+    """What a handler waits for is pushed, or given up."""
+    monkeypatch.setattr(flow_calls, "PAUSE", 0.001)
+    calls = FlowCalls(Address("nowhere:1", None, ()), session)  # type: ignore[arg-type]  # a fake
+    calls.__dict__["_client"] = client
+    ended = threading.Event()
+    calls.done = lambda _context: ended.set()
+    calls.push(make_context(id=7), WaitFor(CHILD))
+    assert ended.wait(30)
+    assert not calls.pending
+    calls.close()
+
+
+def test_unknown_outcome_is_tried_again_as_the_same_request(monkeypatch):
+    session, client = Session(), Client(Unavailable("gone"), Unavailable("gone"), None)
+    pushed(session, client, monkeypatch)
+    assert [(one, children) for one, children, _ in client.requests] == [(7, (CHILD,))] * 3
+    assert len({request_id for _, _, request_id in client.requests}) == 1
+    assert (session.handed_over, session.settled) == ([False], [])
+
+
+def test_lost_lease_is_dropped(monkeypatch):
+    session = Session()
+    pushed(session, Client(LeaseLost("gone")), monkeypatch)
+    assert (session.handed_over, session.settled) == ([True], [])
+
+
+@pytest.mark.parametrize("error", [InvalidArgument("no"), TypeError("no")])
+def test_refusal_fails_the_job(monkeypatch, error):
+    session = Session()
+    pushed(session, Client(error), monkeypatch)
+    assert session.handed_over == []
+    assert [item.error.type for item in session.settled] == [type(error).__name__]
+
+
+def test_job_that_is_not_held_any_more_is_left_alone(monkeypatch):
+    """Its lease was lost while the handler ran, or the worker stops."""
+    session, client = Session(), Client()
+    session.is_held = False
+    pushed(session, client, monkeypatch)
+    assert (client.requests, session.handed_over, session.settled) == ([], [], [])
+
+
+def test_reports_come_before_the_children(monkeypatch):
+    """Nothing is pushed until the server has confirmed them; a fence that the session has lost,
+    with what the server refused, is put up again.
+    """
+    session, client = Session(), Client(None)
+    session.confirms = False
+    fence = session.fence
+
+    def at_last(passed) -> None:
+        session.confirms = session.fences == 2
+        assert client.requests == []
+        fence(passed)
+
+    session.fence = at_last  # type: ignore[method-assign]  # a fake
+    pushed(session, client, monkeypatch)
+    assert session.fences == 3
+    assert session.handed_over == [False]
