@@ -31,6 +31,7 @@ from jobline_server.engine.apply import (
     queues,
     reports,
     schedules,
+    server_notes,
     unique,
     updates,
     webhooks,
@@ -59,6 +60,7 @@ APPLY: ApplyTable = {
     **batches.APPLY,
     **operations.APPLY,
     **webhooks.APPLY,
+    **server_notes.APPLY,
 }
 
 
