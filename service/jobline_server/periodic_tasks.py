@@ -13,6 +13,7 @@ from jobline_server.background.minutes import CloseMinutes
 from jobline_server.background.operations import DeleteOldOperations
 from jobline_server.background.periodic import PeriodicTask
 from jobline_server.background.retention import RetentionTask
+from jobline_server.background.server_notes import NoteServer
 from jobline_server.background.unhandled import UnhandledNames
 from jobline_server.background.webhook_sender import Sender
 from jobline_server.background.webhooks import TellWebhooks
@@ -40,5 +41,6 @@ def make_tasks(runtime: Runtime, settings: Settings, *, version: str) -> list[Pe
         UnhandledNames(runtime.core, runtime.streams.notify_unhandled),
         CloseMinutes(runtime.core, runtime.minutes),
         DeleteOldOperations(runtime.core, runtime.operations),
+        NoteServer(runtime.core, runtime.streams.presence, int(settings.low_space_bytes)),
         webhooks,
     ]

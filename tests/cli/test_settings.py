@@ -42,6 +42,7 @@ def test_what_is_shown_is_what_was_typed():
         "backoff.jitter": "0.25",
         "retention.remove_on_fail": "true",
         "retention.count": "10",
+        "retention.delete_after": "2h",
         "min_ack_level": "fsynced",
         "max_waiting": "1000",
         "max_waiting_bytes": "5000",
@@ -54,7 +55,7 @@ def test_what_is_shown_is_what_was_typed():
         **changes(QueueSettings(), [f"{key}={value}" for key, value in words.items()])
     )
     kept = QueueSettings.from_message(made.to_message())
-    assert dict(rows(kept)) == words | {"lease": "45 s"}
+    assert dict(rows(kept)) == words | {"lease": "45 s", "retention.delete_after": "2 h"}
 
 
 def test_a_list_of_pauses_and_a_growing_pause_replace_each_other():

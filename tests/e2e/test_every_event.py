@@ -11,7 +11,12 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 
+from grpc import aio
+
 from jobline import AsyncClient, DeadLetters, Event, EventKind, Retention
+from jobline.v1 import job_service_pb2 as pb
+from jobline.v1.job_service_pb2_grpc import JobServiceStub
+from jobline_server.background.server_notes import NoteServer
 from jobline_server.runtime.clock import ManualClock
 from jobline_server.testing import RunningServer, running_server
 from tests.e2e.test_dead_letters import retry_due
@@ -20,12 +25,13 @@ from tests.e2e.test_retention import HOUR, MINUTE, retain
 from tests.e2e.test_schedules import advance
 from tests.e2e.test_webhooks import until
 from tests.e2e.webhook_receiver import Receiver, receiving, status
+from tests.server.conftest import until as reached
 
 PAGE = Path(__file__).parents[2] / "docs" / "api.md"
 ROW = re.compile(r"^\| `([A-Z_]+)` \| ", re.MULTILINE)
 # For those who watch one job: `tests/e2e/test_partials.py`.
 ELSEWHERE = {EventKind.PARTIAL}
-OF_NO_QUEUE = ("BATCH_", "WEBHOOK_")
+OF_NO_QUEUE = ("BATCH_", "WEBHOOK_", "WORKER_", "STORAGE_")
 OF_NO_JOB = ("QUEUE_", "GROUP_", "SCHEDULE_", *OF_NO_QUEUE)
 
 
@@ -183,6 +189,22 @@ async def webhooks(client: AsyncClient, receiver: Receiver) -> None:
         await until(client, name, pending=0)
 
 
+async def of_the_server(server: RunningServer) -> None:
+    """A worker that connects and is lost, and a disk that is nearly full."""
+    streams = server.server.runtime.streams.open
+    async with aio.insecure_channel(server.address) as channel:
+        call = JobServiceStub(channel).Stream()
+        queues = [pb.QueueWeight(queue="nothing")]
+        opening = pb.StreamOpen(worker=pb.WorkerDescription(id="w"), queues=queues)
+        await call.write(pb.StreamRequest(open=opening))
+        await call.read()
+        call.cancel()
+    await reached(lambda: not streams)
+    server.advance(MINUTE)
+    (task,) = [task for task in server.server.background.tasks if isinstance(task, NoteServer)]
+    task.low_bytes = 1 << 62
+
+
 async def test_every_kind_of_the_page_is_told(tmp_path: Path) -> None:
     """And no other. Each has its place, its time and what it is about, and is in the journal."""
     async with (
@@ -198,6 +220,7 @@ async def test_every_kind_of_the_page_is_told(tmp_path: Path) -> None:
         await schedules(client, server)
         await batches(client)
         await webhooks(client, receiver)
+        await of_the_server(server)
         await watched.until(kinds_of_the_page() - ELSEWHERE)
     for event in watched.events:
         kind = event.kind.name

@@ -42,7 +42,11 @@ VALID: dict[str, dict[str, Any]] = {
     "JobAdminService/ExplainJob": {"id": "8796093022209"},
     "QueueService/UpdateQueue": {
         "queue": "fuzz",
-        "settings": {"lease": "5s", "maxWaiting": "10000", "retention": {"count": "5"}},
+        "settings": {
+            "lease": "5s",
+            "maxWaiting": "10000",
+            "retention": {"count": "5", "deleteAfter": "60s"},
+        },
         "updateMask": "lease,maxWaiting",
     },
     "JobAdminService/UpdateJob": {

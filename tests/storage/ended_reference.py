@@ -77,13 +77,15 @@ class Reference:
             if isinstance(op, RemoveEnded):
                 del self.jobs[job_id]
             elif row.state != STALE:
-                self.jobs[job_id] = stale(row, op.at_ms)
+                self.jobs[job_id] = stale(row, op.at_ms, op.delete_ms)
 
 
-def stale(row: EndedRow, at_ms: int) -> EndedRow:
+def stale(row: EndedRow, at_ms: int, delete_ms: int) -> EndedRow:
     """The row once it is stale."""
+    if row.delete_after_ms is not None:
+        delete_ms = at_ms + row.delete_after_ms
     fields = {name: getattr(row, name) for name in EndedRow.__slots__}
-    fields.update(state=STALE, former_state=row.state, stale_ms=at_ms)
+    fields.update(state=STALE, former_state=row.state, stale_ms=at_ms, delete_ms=delete_ms)
     return EndedRow(**fields)
 
 

@@ -119,15 +119,17 @@ class EndedStoreContract:
 
     async def test_part_of_a_run_becomes_stale_and_keeps_its_former_state(self) -> None:
         async with self.opening() as store:
-            await store.write([put(1, 4), MarkStale(2, 2, 5_000)])
+            await store.write([put(1, 4), MarkStale(2, 2, 5_000, 5_000)])
             states = [(await everything(store))[i].state for i in (1, 2, 3, 4)]
             assert states == [COMPLETED, STALE, STALE, COMPLETED]
-            assert await row_of(store, 2) == stale(run_of(1, 4), 5_000)
+            assert await row_of(store, 2) == stale(run_of(1, 4), 5_000, 5_000)
 
     async def test_stale_job_stays_stale_since_the_first_time(self) -> None:
         async with self.opening() as store:
-            await store.write([put(1), MarkStale(1, 1, 5_000), MarkStale(1, 1, 6_000)])
-            assert await row_of(store, 1) == stale(run_of(1), 5_000)
+            await store.write(
+                [put(1), MarkStale(1, 1, 5_000, 5_000), MarkStale(1, 1, 6_000, 6_000)]
+            )
+            assert await row_of(store, 1) == stale(run_of(1), 5_000, 5_000)
 
     async def test_queue_is_removed_whole_and_others_stay(self) -> None:
         ops = [put(i, queue="a" if i % 2 else "b") for i in range(1_200)]
@@ -205,7 +207,7 @@ class EndedStoreContract:
                 ("emails", "F", 1, 40, 40),
             ]
             assert [g.queue for g in await store.dead_statistics("b")] == ["b"]
-            await store.write([RemoveEnded(9, 1), MarkStale(11, 1, 60)])
+            await store.write([RemoveEnded(9, 1), MarkStale(11, 1, 60, 60)])
             left = await store.dead_statistics()
             assert [(g.error_type, g.count, g.oldest_ms) for g in left] == [
                 ("E", 3, 30),
@@ -217,7 +219,7 @@ class EndedStoreContract:
             put(1, 9),
             RemoveEnded(3, 2),
             put(4, state=DEAD),
-            MarkStale(5, 2, 9),
+            MarkStale(5, 2, 9, 9),
             put(20),
         ]
         async with self.opening() as store:

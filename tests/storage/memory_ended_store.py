@@ -122,7 +122,7 @@ class MemoryEndedStore:
 def _time_of(row: EndedRow, scan: EndedScan) -> int | None:
     """Returns the time that a scan goes by; None for a row that it leaves out."""
     if scan.order is ScanOrder.STALE:
-        return row.stale_ms if row.state == STALE else None
+        return row.delete_ms if row.state == STALE else None
     if scan.order is ScanOrder.DUE:
         return row.due_ms if row.state != STALE else None
     if scan.order is ScanOrder.RETRY:

@@ -31,7 +31,7 @@ class RetentionContract:
         async with self.opening() as store:
             await store.write([*rows, put(4, ended_ms=50, state=DEAD)])
             assert await due.oldest_ms(store, "emails", JobState.COMPLETED) == 300
-            await store.write([RemoveEnded(2, 1), MarkStale(1, 1, 600)])
+            await store.write([RemoveEnded(2, 1), MarkStale(1, 1, 600, 600)])
             assert await due.oldest_ms(store, "emails", JobState.COMPLETED) is None
 
     async def test_newest_are_not_due_for_stale(self) -> None:
@@ -61,7 +61,9 @@ class RetentionContract:
     async def test_stale_jobs_are_due_for_deletion_oldest_first(self) -> None:
         async with self.opening() as store:
             await store.write([put(1, 3), put(5, queue="b"), put(6)])
-            await store.write([MarkStale(5, 1, 10), MarkStale(1, 3, 20), MarkStale(6, 1, 30)])
+            await store.write(
+                [MarkStale(5, 1, 10, 10), MarkStale(1, 3, 20, 20), MarkStale(6, 1, 30, 30)]
+            )
             spans = await long_stale(store, 30, 99)
             assert runs_of(spans) == [("b", STALE, 5, 1), ("emails", STALE, 1, 3)]
             assert len(await long_stale(store, 30, 1)) == 1
@@ -88,7 +90,7 @@ class RetentionContract:
 
     async def test_job_that_is_stale_is_not_due_again(self) -> None:
         async with self.opening() as store:
-            await store.write([put(1, 4, due_ms=1), MarkStale(2, 1, 2), RemoveEnded(4, 1)])
+            await store.write([put(1, 4, due_ms=1), MarkStale(2, 1, 2, 2), RemoveEnded(4, 1)])
             assert ids_of(await past_own_age(store, 9, 99)) == [1, 3]
 
     async def test_queues_age_leaves_out_jobs_with_their_own(self) -> None:
@@ -125,7 +127,7 @@ class RetentionContract:
                     put(11, queue="a", keep_count=4),
                     put(12, queue="a"),
                     put(13, queue="b", keep_count=1),
-                    MarkStale(13, 1, 9),
+                    MarkStale(13, 1, 9, 9),
                 ]
             )
             assert await own_counts(store) == [
@@ -142,7 +144,7 @@ class RetentionContract:
         async with self.opening() as store:
             await store.write([put(1, ended_ms=1, keep_count=3), *others])
             await store.write([put(2, ended_ms=2), put(3, ended_ms=3, due_ms=10**6)])
-            await store.write([put(4, ended_ms=4), MarkStale(4, 1, 5)])
+            await store.write([put(4, ended_ms=4), MarkStale(4, 1, 5, 5)])
             assert not await beyond_own_count(store, own, 99)
             await store.write([put(5, ended_ms=5, keep_count=1)])
             assert ids_of(await beyond_own_count(store, own, 99)) == [1]
@@ -266,7 +268,7 @@ async def past_own_age(store: EndedJobStore, now_ms: int, limit: int) -> Sequenc
 
 
 async def long_stale(store: EndedJobStore, before_ms: int, limit: int) -> Sequence[EndedSpan]:
-    return await due.long_stale(store, stale_before_ms=before_ms, limit=limit)
+    return await due.long_stale(store, now_ms=before_ms, limit=limit)
 
 
 async def too_many(

@@ -85,21 +85,42 @@ class ScanContract:
         scan = EndedScan(ScanOrder.DUE, until=(400, 99))
         async with self.opening() as store:
             await store.write([put(1, due_ms=500), put(2, 3, due_ms=400, queue="b"), put(9)])
-            await store.write([MarkStale(3, 1, 7), RemoveEnded(4, 1)])
+            await store.write([MarkStale(3, 1, 7, 7), RemoveEnded(4, 1)])
             (span,) = await store.scan(scan)
             assert (span.queue, span.at_ms, span.ids()) == ("b", 400, range(2, 3))
             assert ids_of(await store.scan(replace(scan, until=(500, 99)))) == [2, 1]
 
-    async def test_scan_of_stale_jobs_has_all_queues_by_when_they_became_so(self) -> None:
+    async def test_scan_of_stale_jobs_has_all_queues_by_when_they_are_deleted(self) -> None:
+        marks = [MarkStale(5, 1, 4, 10), MarkStale(1, 3, 1, 20), MarkStale(6, 1, 2, 30)]
         async with self.opening() as store:
             await store.write([put(1, 3), put(5, queue="b"), put(6), put(7)])
-            await store.write([MarkStale(5, 1, 10), MarkStale(1, 3, 20), MarkStale(6, 1, 30)])
+            await store.write(marks)
             spans = await store.scan(EndedScan(ScanOrder.STALE, until=(20, 99)))
             assert [(span.queue, span.state, span.at_ms) for span in spans] == [
                 ("b", STALE, 10),
                 ("emails", STALE, 20),
             ]
             assert ids_of(spans) == [5, 1, 2, 3]
+
+    async def test_a_time_of_their_own_says_when_stale_jobs_are_deleted(self) -> None:
+        """Whatever their queue says; and it stays when their part comes apart."""
+        scan = EndedScan(ScanOrder.STALE)
+        async with self.opening() as store:
+            await store.write([put(1, 3, delete_after_ms=5), put(4, delete_after_ms=0), put(5)])
+            await store.write([MarkStale(1, 2, 100, 900), MarkStale(4, 2, 100, 900)])
+            spans = await store.scan(scan)
+            assert [(span.first_id, span.at_ms) for span in spans] == [(4, 100), (1, 105), (5, 900)]
+            await store.write([RemoveEnded(1, 1), MarkStale(3, 1, 200, 900)])
+            spans = await store.scan(scan)
+            assert [(span.first_id, span.at_ms) for span in spans] == [
+                (4, 100),
+                (2, 105),
+                (3, 205),
+                (5, 900),
+            ]
+            found = await store.get_many([2, 3, 4, 5])
+            assert [row.delete_ms for row in found.rows.values()] == [105, 205, 100, 900]
+            assert not found.bad
 
     async def test_scan_of_automatic_retries_has_the_dead_jobs_of_one_queue(self) -> None:
         scan = EndedScan(ScanOrder.RETRY, "emails", until=(500, 99))
@@ -112,7 +133,7 @@ class ScanContract:
             put(6, state=DEAD, retry_ms=300),
         ]
         async with self.opening() as store:
-            await store.write([*rows, MarkStale(6, 1, 7)])
+            await store.write([*rows, MarkStale(6, 1, 7, 7)])
             assert [(span.first_id, span.at_ms) for span in await store.scan(scan)] == [
                 (2, 400),
                 (1, 500),
@@ -134,7 +155,7 @@ class ScanContract:
             await store.write([put(1, 4, blob=b"x" * 40), put(5, blob=b"y", due_ms=9), put(6)])
             await store.write([RemoveEnded(6, 1), put(7, queue="b"), put(8, state=DEAD)])
             assert await store.totals("emails", COMPLETED) == EndedTotals(5, 41, 4)
-            await store.write([MarkStale(2, 1, 9)])
+            await store.write([MarkStale(2, 1, 9, 9)])
             assert await store.totals("emails", COMPLETED) == EndedTotals(4, 31, 3)
             assert await store.totals("emails", STALE) == EndedTotals(1, 10, 1)
             assert await store.totals("nobody", DEAD) == EndedTotals(0, 0, 0)
@@ -144,7 +165,7 @@ class ScanContract:
             assert await store.next_own_count(None) is None
             await store.write([put(1, keep_count=7), put(2, 5, keep_count=3), put(9)])
             await store.write([put(10, queue="a", keep_count=4), put(11, keep_count=5)])
-            await store.write([MarkStale(11, 1, 9)])
+            await store.write([MarkStale(11, 1, 9, 9)])
             found, own = [], None
             while (own := await store.next_own_count(own)) is not None:
                 found.append((own.queue, own.count))

@@ -15,6 +15,7 @@ from jobline_server.engine import (
     operations,
     queue_entries,
     schedule_entries,
+    server_entries,
     webhook_entries,
 )
 from jobline_server.engine.allowance import TimeLimit
@@ -123,6 +124,20 @@ SHARD_FACTS: dict[type, Any_] = {
         webhook_settings,
         webhook_secrets,
         st.lists(ids, max_size=3).map(tuple),
+    ),
+    server_entries.ServerNoted: st.builds(
+        server_entries.ServerNoted,
+        moments,
+        st.lists(
+            st.builds(
+                server_entries.ServerNote,
+                st.sampled_from(server_entries.ServerNoteKind),
+                moments,
+                text,
+                text,
+            ),
+            max_size=3,
+        ),
     ),
     webhook_entries.WebhookDeleted: st.builds(webhook_entries.WebhookDeleted, moments, text),
     webhook_entries.WebhookProgressed: st.builds(

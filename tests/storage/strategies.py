@@ -252,7 +252,9 @@ FACTS: dict[type, Any_] = {
         entries.CancelRequested, at_ms=moments, queue=text, ids=id_lists
     ),
     entries.JobsRetried: jobs_retried(),
-    entries.JobsAgedOut: of_ended(entries.JobsAgedOut),
+    entries.JobsAgedOut: st.builds(
+        replace, of_ended(entries.JobsAgedOut), delete_after_ms=st.integers(0, 2**40)
+    ),
     entries.JobsDeleted: of_ended(entries.JobsDeleted),
     **GROUP_FACTS,
     **SHARD_FACTS,

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobline.v1 import entry_pb2
-from jobline_server.engine import entries
+from jobline_server.engine import entries, limits
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.unique_entries import UniqueKeysExtended
-from jobline_server.engine.values import DEFAULT_OPTIONS, JobOptions
+from jobline_server.engine.values import DEFAULT_OPTIONS, JobOptions, JobState
 from jobline_server.storage.codec import UnknownFact, batch_parts, decode_batch, encode_batch
 from jobline_server.storage.codec import batch as batch_module
 from tests.storage.strategies import FACTS, facts
@@ -108,3 +108,11 @@ def test_a_key_that_an_earlier_version_extended_is_read_as_one_of_many() -> None
     assert decode_batch(batch.SerializeToString()) == [
         UniqueKeysExtended(5, "mail", ["a"], [7], [9], 3)
     ]
+
+
+def test_stale_jobs_of_earlier_versions_are_deleted_after_an_hour():
+    """They wrote no time, as there was one for all; nor does this one where it is that."""
+    aged = entries.JobsAgedOut(9, "q", JobState.DEAD, [7], [1], limits.DELETE_AFTER_MS_DEFAULT)
+    batch = entry_pb2.JournalBatch.FromString(encode_batch([aged]))
+    assert not batch.entries[0].jobs_staled.HasField("delete_after_ms")
+    assert decode_batch(encode_batch([aged])) == [aged]

@@ -31,7 +31,7 @@ def test_changes_keep_their_place_among_the_endings():
     lot = lot_of(100, 10)
     ops, _ = taken(
         [runs(lot, (100, 1))],
-        [EndedChange(JobState.STALE, [100], [1], 2_000)],
+        [EndedChange(JobState.STALE, [100], [1], 2_000, 2_500)],
         [runs(lot, (101, 1))],
         [EndedChange(None, [100, 50], [1, 3], 3_000)],
         [QueueGone("q")],
@@ -40,7 +40,7 @@ def test_changes_keep_their_place_among_the_endings():
     assert spans(ops) == [(100, 1), (101, 1), (102, 1)]
     others = [op for op in ops if not isinstance(op, PutEnded)]
     assert others == [
-        MarkStale(100, 1, 2_000),
+        MarkStale(100, 1, 2_000, 2_500),
         RemoveEnded(100, 1),
         RemoveEnded(50, 3),
         RemoveQueue("q"),

@@ -91,7 +91,7 @@ operations = st.lists(
     st.one_of(
         puts,
         puts,
-        st.builds(MarkStale, firsts, lengths, st.integers(100, 199)),
+        st.builds(MarkStale, firsts, lengths, st.integers(100, 199), st.integers(200, 299)),
         st.builds(RemoveEnded, firsts, lengths),
         st.builds(RemoveQueue, st.sampled_from(["a", "b"])),
     ),

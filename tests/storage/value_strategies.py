@@ -69,6 +69,7 @@ retentions = st.builds(
     remove_on_fail=optional(st.booleans()),
     age_ms=optional(moments),
     count=optional(st.integers(0, 10**7)),
+    delete_after_ms=optional(moments),
 )
 on_dead_heads = st.none() | st.sampled_from(OnDeadHead)
 rate_limits = st.builds(

@@ -241,6 +241,9 @@ class EventKind(IntEnum):
     BATCH_FAILED = 61
     WEBHOOK_DELIVERED = 68
     WEBHOOK_FAILED = 69
+    WORKER_CONNECTED = 70
+    WORKER_LOST = 71
+    STORAGE_LOW = 72
 
 
 def known(kind: type[E], number: int) -> E:

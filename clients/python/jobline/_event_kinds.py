@@ -51,6 +51,9 @@ EventKindName = (
         "batch_failed",
         "webhook_delivered",
         "webhook_failed",
+        "worker_connected",
+        "worker_lost",
+        "storage_low",
     ]
 )
 """A kind of event, or its name."""

@@ -65,8 +65,9 @@ class Retention:
     """How long an ended job is kept.
 
     - `remove_on_complete`, `remove_on_fail`: forget it as soon as it is completed, or dead.
-    - `age`: until it is stale, 0 s … 400 days; it is deleted an hour later. Default 1 h, for
-      completed jobs beyond the queue's newest 1,000 alone; 7 days for dead ones.
+    - `age`: until it is stale, 0 s … 400 days. Default 1 h, for completed jobs beyond the queue's
+      newest 1,000 alone; 7 days for dead ones.
+    - `delete_after`: how long it is stale before it is deleted, 0 s … 400 days (default 1 h).
     - `count`, 0 … 10,000,000: it is deleted once this many later ones of its queue and state are
       kept. Default: no count; the queue has limits of its own.
     """
@@ -75,16 +76,18 @@ class Retention:
     remove_on_fail: bool | None = None
     age: Seconds | None = None
     count: int | None = None
+    delete_after: Seconds | None = None
 
     @classmethod
     def from_message(cls, message: job_pb2.Retention) -> Self:
-        """Returns the value of the protocol's message; the age is a timedelta."""
+        """Returns the value of the protocol's message; times are timedeltas."""
         has = message.HasField
         return cls(
             remove_on_complete=message.remove_on_complete if has("remove_on_complete") else None,
             remove_on_fail=message.remove_on_fail if has("remove_on_fail") else None,
             age=from_duration(message.age) if has("age") else None,
             count=message.count if has("count") else None,
+            delete_after=from_duration(message.delete_after) if has("delete_after") else None,
         )
 
     def to_message(self) -> job_pb2.Retention:
@@ -95,6 +98,7 @@ class Retention:
             remove_on_fail=self.remove_on_fail,
             age=duration_given("retention.age", self.age),
             count=self.count,
+            delete_after=duration_given("retention.delete_after", self.delete_after),
         )
 
 

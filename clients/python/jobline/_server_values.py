@@ -143,7 +143,7 @@ class ConnectedWorker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One thing that happened to one job or queue.
+    """One thing that happened to one job or queue, or to the server.
 
     - `shard`, `offset`: its place in the journal; `at`: when it was decided.
     - `kind`, `queue`; `job_id`, `name`: the job's, 0 and "" for events of a queue.
@@ -155,6 +155,8 @@ class Event:
     - `partial`, `partial_number`: of the kind PARTIAL, a piece of the job's result, as `Partial`
       has it.
     - `batch_id`: the batch, for events of batches, whose `queue` is "" and `name` the batch's.
+    - `group`: of events of a group, and of some events of one job. `principal`: who asked for it,
+      where an operator paused, limited or drained something.
     """
 
     shard: int
@@ -178,6 +180,8 @@ class Event:
     partial: bytes
     partial_number: int
     batch_id: int
+    group: str
+    principal: str
 
 
 class WatchedEvent(NamedTuple):

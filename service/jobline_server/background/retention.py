@@ -2,7 +2,8 @@
 
 By age: an ended job becomes STALE after its own retention age, else the queue's, else a default:
 an hour for cancelled and expired jobs and for completed jobs beyond the newest thousand, seven days
-for dead jobs, which a queue may also keep for ever. An hour later it is deleted.
+for dead jobs, which a queue may also keep for ever. It is deleted when it was STALE for its own
+time, else its queue's, else an hour.
 
 By count: a queue keeps up to its own count of each state, else a hundred thousand completed jobs
 and a gibibyte of dead ones (or its own number of bytes), and evicts the oldest first. A job with a
@@ -93,8 +94,7 @@ class RetentionTask:
         return counts
 
     async def _slices(self, now: Now) -> AsyncIterator[tuple[str, Slice]]:
-        stale_before_ms = now.wall_ms - limits.DELETE_AFTER_MS
-        yield "deleted", await self.retention.delete_stale(stale_before_ms)
+        yield "deleted", await self.retention.delete_stale(now.wall_ms)
         yield "staled", await self.retention.stale_by_own_age(now.wall_ms)
         calendar = await self._opened()
         async for queue_state, hint in in_steps(self.retention.hints.take().items()):

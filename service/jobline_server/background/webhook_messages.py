@@ -26,7 +26,7 @@ ENDS = frozenset(
     )
 )
 # Kinds whose names begin with one of these are of something else than a job.
-_OTHERS = ("queue", "group", "schedule", "batch")
+_OTHERS = ("queue", "group", "schedule", "batch", "worker", "storage")
 # Queues of which a filter remembers whether they match its pattern.
 QUEUES_KEPT_MAX = 1_000
 
@@ -217,6 +217,8 @@ def _data(run: EventRun, found: Found) -> dict[str, object]:
         "progress": shared.progress,
         "message": shared.message,
         "batch_id": shared.batch_id,
+        "group": shared.group,
+        "principal": shared.principal,
     }
     return {name: value for name, value in data.items() if value}
 

@@ -123,6 +123,11 @@ def dead_age_ms(settings: QueueSettings) -> int | None:
     return limits.STALE_AFTER_DEAD_MS_DEFAULT if queue_age_ms is None else queue_age_ms
 
 
+def delete_after_ms(settings: QueueSettings) -> int:
+    """Returns how long jobs without a time of their own are STALE before they are deleted."""
+    return _first(None, settings.retention.delete_after_ms, limits.DELETE_AFTER_MS_DEFAULT)
+
+
 def dead_bytes_max(settings: QueueSettings) -> int:
     """Returns how many bytes of dead jobs are kept."""
     return settings.dead_letters.max_bytes or limits.DEAD_KEPT_BYTES_MAX

@@ -112,12 +112,15 @@ class JobsEnded:
 
 @dataclass(slots=True)
 class EndedChange:
-    """Ended jobs that became STALE, or (`state` None) were deleted or retried."""
+    """Ended jobs that became STALE, to be deleted at `delete_ms` unless they have a time of their
+    own for it, or (`state` None) were deleted or retried.
+    """
 
     state: JobState | None
     starts: list[int]
     counts: list[int]
     at_ms: int
+    delete_ms: int = 0
 
 
 @dataclass(slots=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from jobline_server.engine import limits
 from jobline_server.engine.batch_entries import BatchFact
 from jobline_server.engine.blocked_entries import BlockedFact
 from jobline_server.engine.group_entries import GroupFact
@@ -19,16 +20,11 @@ from jobline_server.engine.message_entries import MessageFact
 from jobline_server.engine.operation_entries import OperationRecorded
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.producers import Call
-from jobline_server.engine.queue_entries import (
-    QueueChanged,
-    QueueDeleted,
-    QueueLimited,
-    QueuePaused,
-    QueueResumed,
-)
+from jobline_server.engine.queue_entries import QueueFact
 from jobline_server.engine.records import JobRecord
 from jobline_server.engine.report_entries import JobLogged, JobReported, PhaseCompleted
 from jobline_server.engine.schedule_entries import ScheduleFact
+from jobline_server.engine.server_entries import ServerNoted
 from jobline_server.engine.ties import Ties
 from jobline_server.engine.unique_entries import UniqueKeyFact
 from jobline_server.engine.update_entries import JobUpdated, KeyForgotten
@@ -241,13 +237,16 @@ class JobsRetried:
 
 @dataclass(slots=True)
 class JobsAgedOut:
-    """Ended jobs of one queue became STALE after their retention; `state` is their former state."""
+    """Ended jobs of one queue became STALE after their retention; `state` is their former state.
+    They are deleted `delete_after_ms` later, unless they have a time of their own.
+    """
 
     at_ms: int
     queue: str
     state: JobState
     starts: list[int]
     counts: list[int]
+    delete_after_ms: int = limits.DELETE_AFTER_MS_DEFAULT
 
 
 @dataclass(slots=True)
@@ -285,11 +284,7 @@ Fact = (
     | JobsAgedOut
     | JobsDeleted
     | UniqueKeyFact
-    | QueueChanged
-    | QueuePaused
-    | QueueResumed
-    | QueueLimited
-    | QueueDeleted
+    | QueueFact
     | GroupFact
     | LimiterFact
     | ScheduleFact
@@ -297,4 +292,5 @@ Fact = (
     | BatchFact
     | OperationRecorded
     | WebhookFact
+    | ServerNoted
 )

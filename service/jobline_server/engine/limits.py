@@ -243,7 +243,7 @@ DELIVERY_BYTES_MAX = 1 << 20
 # Retention of ended jobs.
 STALE_AFTER_MS_DEFAULT = 1 * HOUR_MS
 STALE_AFTER_DEAD_MS_DEFAULT = 7 * DAY_MS
-DELETE_AFTER_MS = 1 * HOUR_MS
+DELETE_AFTER_MS_DEFAULT = 1 * HOUR_MS
 # The newest completed jobs of a queue are kept beyond `STALE_AFTER_MS_DEFAULT`, so that operators
 # find recent ones in a quiet queue.
 KEEP_NEWEST = 1_000

@@ -52,3 +52,6 @@ class QueueDeleted:
 
     at_ms: int
     queue: str
+
+
+QueueFact = QueueChanged | QueuePaused | QueueResumed | QueueLimited | QueueDeleted

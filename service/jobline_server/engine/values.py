@@ -193,6 +193,7 @@ class Retention:
     remove_on_fail: bool | None = None
     age_ms: int | None = None
     count: int | None = None
+    delete_after_ms: int | None = None
 
 
 NO_BACKOFF = Backoff()

@@ -59,6 +59,7 @@ class JobView:
     log: JobLog | None = None
     retry_ms: int = 0
     expires_ms: int = 0
+    delete_ms: int = 0
     auto_retries: int = 0
     ties: Ties = NO_TIES
     phases: tuple[FinishedPhase, ...] = ()

@@ -84,7 +84,7 @@ def _change_operations(change: EndedChange | QueueGone) -> Iterator[EndedOp]:
         if change.state is None:
             yield RemoveEnded(first_id, count)
         else:
-            yield MarkStale(first_id, count, change.at_ms)
+            yield MarkStale(first_id, count, change.at_ms, change.delete_ms)
 
 
 def _operation_row(operation: Operation) -> OperationRow:
@@ -117,6 +117,7 @@ def _job_row(ending: JobsEnded, job: Job) -> EndedRow:
         due_ms=_due_ms(job.options, ending.ended_ms),
         keep_count=job.options.retention.count,
         retry_ms=ending.retry_ms(job),
+        delete_after_ms=job.options.retention.delete_after_ms,
     )
 
 
@@ -181,6 +182,7 @@ def _run_row(ending: RunsEnded, chunk: list[EndedRun]) -> EndedRow:
         blob=encode_ended_run(ending, first_id, count, moments),
         due_ms=_due_ms(options, last_ms),
         keep_count=options.retention.count,
+        delete_after_ms=options.retention.delete_after_ms,
     )
 
 

@@ -36,11 +36,12 @@ READ_BATCH_BYTES = 16 << 20
 class EndedRow:
     """Jobs `first_id … first_id + count - 1`, which ended alike, as they were written.
 
-    While they are stale, `state` is STALE, `former_state` the state before, and `stale_ms` the time
-    of the change; a row that is put has neither. `error_type` and `error_message` can be searched.
-    `due_ms` is when an age of their own ends. By a count of their own they are kept until
-    `keep_count` jobs have ended later. None leaves it to the settings of their queue. `retry_ms` is
-    when a dead job is put back by itself, None if it is not; such a row has one job.
+    While they are stale, `state` is STALE, `former_state` the state before, `stale_ms` the time of
+    the change, and `delete_ms` when they go; a row that is put has none of these. `error_type` and
+    `error_message` can be searched. `due_ms` is when an age of their own ends. By a count of their
+    own they are kept until `keep_count` jobs have ended later, and stale for `delete_after_ms`.
+    None leaves it to the settings of their queue. `retry_ms` is when a dead job is put back by
+    itself, None if it is not; such a row has one job.
     """
 
     first_id: int
@@ -58,6 +59,8 @@ class EndedRow:
     due_ms: int | None = None
     keep_count: int | None = None
     retry_ms: int | None = None
+    delete_after_ms: int | None = None
+    delete_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +72,13 @@ class PutEnded:
 
 @dataclass(frozen=True, slots=True)
 class MarkStale:
-    """Makes what is kept of these ids stale; ids that are stale already stay as they are."""
+    """Makes what is kept of these ids stale, to go at `delete_ms`, or after a time of their own;
+    ids that are stale already stay as they are."""
 
     first_id: int
     count: int
     at_ms: int
+    delete_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +151,7 @@ class ScanOrder(Enum):
     DUE = 2
     """When an age of their own ends: the parts of all queues that have one and are not STALE."""
     STALE = 3
-    """Since when they are STALE: the STALE parts of all queues."""
+    """When they are deleted: the STALE parts of all queues."""
     RETRY = 4
     """When they are put back by themselves: the parts of one queue that are DEAD and have such a
     time."""

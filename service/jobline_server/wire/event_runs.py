@@ -39,6 +39,8 @@ class EventView:
     progress: float = 0.0
     message: str = ""
     batch_id: int = 0
+    group: str = ""
+    principal: str = ""
     rules: JobRules = NO_RULES
     """Those of the jobs, for the events of their ends: not part of the event."""
 

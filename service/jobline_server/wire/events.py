@@ -47,3 +47,5 @@ def fill_event(message: event_pb2.Event, event: EventView) -> None:
     message.progress = event.progress
     message.message = event.message
     message.batch_id = event.batch_id
+    message.group = event.group
+    message.principal = event.principal

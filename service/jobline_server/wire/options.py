@@ -61,6 +61,7 @@ def retention_from_message(message: job_pb2.Retention) -> Retention:
         remove_on_fail=message.remove_on_fail if has("remove_on_fail") else None,
         age_ms=milliseconds_of(message.age) if has("age") else None,
         count=message.count if has("count") else None,
+        delete_after_ms=(milliseconds_of(message.delete_after) if has("delete_after") else None),
     )
 
 
@@ -76,6 +77,9 @@ def fill_retention(message: job_pb2.Retention, retention: Retention) -> None:
         fill_time(message.age, retention.age_ms)
     if retention.count is not None:
         message.count = retention.count
+    if retention.delete_after_ms is not None:
+        message.delete_after.SetInParent()
+        fill_time(message.delete_after, retention.delete_after_ms)
 
 
 def fields_given(message: Message) -> dict[str, Any]:

@@ -54,7 +54,7 @@ def test_options_become_the_message_of_the_protocol():
         max_attempts=0,
         backoff=Backoff(kind=BackoffKind.FIXED, base=0.25, max_delay=3, jitter=0.0),
         max_stalls=1,
-        retention=Retention(remove_on_complete=True, age=60, count=5),
+        retention=Retention(remove_on_complete=True, age=60, count=5, delete_after=30),
         tags=["b", "a", "b"],
         cost=7,
         delivery="once",
@@ -70,6 +70,7 @@ def test_options_become_the_message_of_the_protocol():
     assert (message.backoff.kind, message.backoff.base.nanos) == (1, 250_000_000)
     assert message.backoff.HasField("jitter")
     assert (message.retention.remove_on_complete, message.retention.age.seconds) == (True, 60)
+    assert message.retention.delete_after.seconds == 30
     assert not message.retention.HasField("remove_on_fail")
     assert (message.lifo, message.retry_until.seconds) == (True, 1_767_225_600)
     assert list(message.tags) == ["a", "b"]

@@ -202,11 +202,11 @@ def test_waiting_jobs_are_deleted_without_an_ending(world):
 
 def test_ended_jobs_are_staled_and_deleted_by_number(world, run):
     complete(world, (run, 4))
-    world.shard.emit(JobsAgedOut(WALL_MS, "q", COMPLETED, [run], [3]))
+    world.shard.emit(JobsAgedOut(WALL_MS, "q", COMPLETED, [run], [3], delete_after_ms=7))
     world.shard.emit(JobsDeleted(WALL_MS, "q", JobState.STALE, [run], [2]))
     assert world.queue().kept() == {COMPLETED: 1, JobState.STALE: 1}
     changes = [
-        EndedChange(JobState.STALE, [run], [3], WALL_MS),
+        EndedChange(JobState.STALE, [run], [3], WALL_MS, WALL_MS + 7),
         EndedChange(None, [run], [2], WALL_MS),
     ]
     assert take_endings(world.shard) == changes

@@ -54,8 +54,8 @@ class AsyncCleanup:
         self._is_stopping = False
 
     def on_stale(self, handler: Handler) -> Handler:
-        """Has this called with the event of a job that became stale: it is deleted an hour later,
-        and can still be retried. Returns the handler, so that it is a decorator, too.
+        """Has this called with the event of a job that became stale: it is deleted later, and can
+        still be retried. Returns the handler, so that it is a decorator, too.
         """
         self._handlers.update(dict.fromkeys(_STALE, handler))
         return handler

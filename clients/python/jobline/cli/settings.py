@@ -113,6 +113,7 @@ SETTINGS: dict[str, tuple[Callable[[str], Any], str]] = {
     "retention.remove_on_fail": (_boolean, "forget dead jobs at once"),
     "retention.age": (parse_span, "how long ended jobs stay"),
     "retention.count": (_whole, "how many ended jobs stay"),
+    "retention.delete_after": (parse_span, "how long stale jobs stay before they are deleted"),
     "min_ack_level": (
         partial(named, AckLevel),
         "memory, buffered or fsynced: the least a push gets",

@@ -24,6 +24,8 @@ _STYLES = {
     EventKind.STALLED: "yellow",
     EventKind.DEAD: "bold red",
     EventKind.CANCELLED: "magenta",
+    EventKind.WORKER_LOST: "yellow",
+    EventKind.STORAGE_LOW: "bold red",
 }
 
 

@@ -13,6 +13,7 @@ from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
+from jobline.v1 import event_pb2 as _event_pb2
 from jobline.v1 import job_pb2 as _job_pb2
 from jobline.v1 import queue_pb2 as _queue_pb2
 from jobline.v1 import store_pb2 as _store_pb2
@@ -99,6 +100,7 @@ class Entry(_message.Message):
     WEBHOOK_CHANGED_FIELD_NUMBER: _builtins.int
     WEBHOOK_DELETED_FIELD_NUMBER: _builtins.int
     WEBHOOK_PROGRESSED_FIELD_NUMBER: _builtins.int
+    SERVER_NOTED_FIELD_NUMBER: _builtins.int
     at_ms: _builtins.int
     """Output only. When it was decided, in milliseconds since 1970."""
     @_builtins.property
@@ -361,6 +363,10 @@ class Entry(_message.Message):
     def webhook_progressed(self) -> Global___WebhookProgressed:
         """A webhook was told of events: deliveries began to wait, were tried, or were dropped."""
 
+    @_builtins.property
+    def server_noted(self) -> Global___ServerNoted:
+        """Something happened to the server itself; said for those who watch."""
+
     def __init__(
         self,
         *,
@@ -430,12 +436,13 @@ class Entry(_message.Message):
         webhook_changed: Global___WebhookChanged | None = ...,
         webhook_deleted: Global___WebhookDeleted | None = ...,
         webhook_progressed: Global___WebhookProgressed | None = ...,
+        server_noted: Global___ServerNoted | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["batch_called", b"batch_called", "batch_cancelled", b"batch_cancelled", "batch_closed", b"batch_closed", "batch_counts_sent", b"batch_counts_sent", "batch_created", b"batch_created", "batches_counted", b"batches_counted", "batches_forgotten", b"batches_forgotten", "batches_joined", b"batches_joined", "cancel_requested", b"cancel_requested", "children_added", b"children_added", "dependencies_failed", b"dependencies_failed", "dependents_told", b"dependents_told", "fact", b"fact", "group_changed", b"group_changed", "group_limited", b"group_limited", "group_paused", b"group_paused", "group_resumed", b"group_resumed", "job_died", b"job_died", "job_failed", b"job_failed", "job_logged", b"job_logged", "job_reported", b"job_reported", "job_set_aside", b"job_set_aside", "job_updated", b"job_updated", "jobs_awaited", b"jobs_awaited", "jobs_cancelled", b"jobs_cancelled", "jobs_completed", b"jobs_completed", "jobs_deleted", b"jobs_deleted", "jobs_expired", b"jobs_expired", "jobs_leased", b"jobs_leased", "jobs_not_awaited", b"jobs_not_awaited", "jobs_pushed", b"jobs_pushed", "jobs_ready", b"jobs_ready", "jobs_released", b"jobs_released", "jobs_replaced", b"jobs_replaced", "jobs_retried", b"jobs_retried", "jobs_staled", b"jobs_staled", "jobs_stalled", b"jobs_stalled", "jobs_unblocked", b"jobs_unblocked", "key_forgotten", b"key_forgotten", "keys_expired", b"keys_expired", "limiter_changed", b"limiter_changed", "limiter_deleted", b"limiter_deleted", "lot_pushed", b"lot_pushed", "messages_acknowledged", b"messages_acknowledged", "messages_received", b"messages_received", "messages_sent", b"messages_sent", "operation_recorded", b"operation_recorded", "parents_ended", b"parents_ended", "parents_met", b"parents_met", "phase_completed", b"phase_completed", "queue_changed", b"queue_changed", "queue_deleted", b"queue_deleted", "queue_limited", b"queue_limited", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed", "schedule_changed", b"schedule_changed", "schedule_deleted", b"schedule_deleted", "schedule_paused", b"schedule_paused", "schedule_resumed", b"schedule_resumed", "schedule_ticked", b"schedule_ticked", "unique_key_extended", b"unique_key_extended", "unique_key_forgotten", b"unique_key_forgotten", "unique_keys_extended", b"unique_keys_extended", "webhook_changed", b"webhook_changed", "webhook_deleted", b"webhook_deleted", "webhook_progressed", b"webhook_progressed"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["batch_called", b"batch_called", "batch_cancelled", b"batch_cancelled", "batch_closed", b"batch_closed", "batch_counts_sent", b"batch_counts_sent", "batch_created", b"batch_created", "batches_counted", b"batches_counted", "batches_forgotten", b"batches_forgotten", "batches_joined", b"batches_joined", "cancel_requested", b"cancel_requested", "children_added", b"children_added", "dependencies_failed", b"dependencies_failed", "dependents_told", b"dependents_told", "fact", b"fact", "group_changed", b"group_changed", "group_limited", b"group_limited", "group_paused", b"group_paused", "group_resumed", b"group_resumed", "job_died", b"job_died", "job_failed", b"job_failed", "job_logged", b"job_logged", "job_reported", b"job_reported", "job_set_aside", b"job_set_aside", "job_updated", b"job_updated", "jobs_awaited", b"jobs_awaited", "jobs_cancelled", b"jobs_cancelled", "jobs_completed", b"jobs_completed", "jobs_deleted", b"jobs_deleted", "jobs_expired", b"jobs_expired", "jobs_leased", b"jobs_leased", "jobs_not_awaited", b"jobs_not_awaited", "jobs_pushed", b"jobs_pushed", "jobs_ready", b"jobs_ready", "jobs_released", b"jobs_released", "jobs_replaced", b"jobs_replaced", "jobs_retried", b"jobs_retried", "jobs_staled", b"jobs_staled", "jobs_stalled", b"jobs_stalled", "jobs_unblocked", b"jobs_unblocked", "key_forgotten", b"key_forgotten", "keys_expired", b"keys_expired", "limiter_changed", b"limiter_changed", "limiter_deleted", b"limiter_deleted", "lot_pushed", b"lot_pushed", "messages_acknowledged", b"messages_acknowledged", "messages_received", b"messages_received", "messages_sent", b"messages_sent", "operation_recorded", b"operation_recorded", "parents_ended", b"parents_ended", "parents_met", b"parents_met", "phase_completed", b"phase_completed", "queue_changed", b"queue_changed", "queue_deleted", b"queue_deleted", "queue_limited", b"queue_limited", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed", "schedule_changed", b"schedule_changed", "schedule_deleted", b"schedule_deleted", "schedule_paused", b"schedule_paused", "schedule_resumed", b"schedule_resumed", "schedule_ticked", b"schedule_ticked", "server_noted", b"server_noted", "unique_key_extended", b"unique_key_extended", "unique_key_forgotten", b"unique_key_forgotten", "unique_keys_extended", b"unique_keys_extended", "webhook_changed", b"webhook_changed", "webhook_deleted", b"webhook_deleted", "webhook_progressed", b"webhook_progressed"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_ms", b"at_ms", "batch_called", b"batch_called", "batch_cancelled", b"batch_cancelled", "batch_closed", b"batch_closed", "batch_counts_sent", b"batch_counts_sent", "batch_created", b"batch_created", "batches_counted", b"batches_counted", "batches_forgotten", b"batches_forgotten", "batches_joined", b"batches_joined", "cancel_requested", b"cancel_requested", "children_added", b"children_added", "dependencies_failed", b"dependencies_failed", "dependents_told", b"dependents_told", "fact", b"fact", "group_changed", b"group_changed", "group_limited", b"group_limited", "group_paused", b"group_paused", "group_resumed", b"group_resumed", "job_died", b"job_died", "job_failed", b"job_failed", "job_logged", b"job_logged", "job_reported", b"job_reported", "job_set_aside", b"job_set_aside", "job_updated", b"job_updated", "jobs_awaited", b"jobs_awaited", "jobs_cancelled", b"jobs_cancelled", "jobs_completed", b"jobs_completed", "jobs_deleted", b"jobs_deleted", "jobs_expired", b"jobs_expired", "jobs_leased", b"jobs_leased", "jobs_not_awaited", b"jobs_not_awaited", "jobs_pushed", b"jobs_pushed", "jobs_ready", b"jobs_ready", "jobs_released", b"jobs_released", "jobs_replaced", b"jobs_replaced", "jobs_retried", b"jobs_retried", "jobs_staled", b"jobs_staled", "jobs_stalled", b"jobs_stalled", "jobs_unblocked", b"jobs_unblocked", "key_forgotten", b"key_forgotten", "keys_expired", b"keys_expired", "limiter_changed", b"limiter_changed", "limiter_deleted", b"limiter_deleted", "lot_pushed", b"lot_pushed", "messages_acknowledged", b"messages_acknowledged", "messages_received", b"messages_received", "messages_sent", b"messages_sent", "operation_recorded", b"operation_recorded", "parents_ended", b"parents_ended", "parents_met", b"parents_met", "phase_completed", b"phase_completed", "queue_changed", b"queue_changed", "queue_deleted", b"queue_deleted", "queue_limited", b"queue_limited", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed", "schedule_changed", b"schedule_changed", "schedule_deleted", b"schedule_deleted", "schedule_paused", b"schedule_paused", "schedule_resumed", b"schedule_resumed", "schedule_ticked", b"schedule_ticked", "unique_key_extended", b"unique_key_extended", "unique_key_forgotten", b"unique_key_forgotten", "unique_keys_extended", b"unique_keys_extended", "webhook_changed", b"webhook_changed", "webhook_deleted", b"webhook_deleted", "webhook_progressed", b"webhook_progressed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_ms", b"at_ms", "batch_called", b"batch_called", "batch_cancelled", b"batch_cancelled", "batch_closed", b"batch_closed", "batch_counts_sent", b"batch_counts_sent", "batch_created", b"batch_created", "batches_counted", b"batches_counted", "batches_forgotten", b"batches_forgotten", "batches_joined", b"batches_joined", "cancel_requested", b"cancel_requested", "children_added", b"children_added", "dependencies_failed", b"dependencies_failed", "dependents_told", b"dependents_told", "fact", b"fact", "group_changed", b"group_changed", "group_limited", b"group_limited", "group_paused", b"group_paused", "group_resumed", b"group_resumed", "job_died", b"job_died", "job_failed", b"job_failed", "job_logged", b"job_logged", "job_reported", b"job_reported", "job_set_aside", b"job_set_aside", "job_updated", b"job_updated", "jobs_awaited", b"jobs_awaited", "jobs_cancelled", b"jobs_cancelled", "jobs_completed", b"jobs_completed", "jobs_deleted", b"jobs_deleted", "jobs_expired", b"jobs_expired", "jobs_leased", b"jobs_leased", "jobs_not_awaited", b"jobs_not_awaited", "jobs_pushed", b"jobs_pushed", "jobs_ready", b"jobs_ready", "jobs_released", b"jobs_released", "jobs_replaced", b"jobs_replaced", "jobs_retried", b"jobs_retried", "jobs_staled", b"jobs_staled", "jobs_stalled", b"jobs_stalled", "jobs_unblocked", b"jobs_unblocked", "key_forgotten", b"key_forgotten", "keys_expired", b"keys_expired", "limiter_changed", b"limiter_changed", "limiter_deleted", b"limiter_deleted", "lot_pushed", b"lot_pushed", "messages_acknowledged", b"messages_acknowledged", "messages_received", b"messages_received", "messages_sent", b"messages_sent", "operation_recorded", b"operation_recorded", "parents_ended", b"parents_ended", "parents_met", b"parents_met", "phase_completed", b"phase_completed", "queue_changed", b"queue_changed", "queue_deleted", b"queue_deleted", "queue_limited", b"queue_limited", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed", "schedule_changed", b"schedule_changed", "schedule_deleted", b"schedule_deleted", "schedule_paused", b"schedule_paused", "schedule_resumed", b"schedule_resumed", "schedule_ticked", b"schedule_ticked", "server_noted", b"server_noted", "unique_key_extended", b"unique_key_extended", "unique_key_forgotten", b"unique_key_forgotten", "unique_keys_extended", b"unique_keys_extended", "webhook_changed", b"webhook_changed", "webhook_deleted", b"webhook_deleted", "webhook_progressed", b"webhook_progressed"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_fact: _TypeAlias = _typing.Literal["lot_pushed", "jobs_pushed", "jobs_ready", "jobs_leased", "jobs_completed", "job_failed", "job_died", "jobs_stalled", "jobs_released", "job_reported", "jobs_cancelled", "cancel_requested", "jobs_retried", "jobs_staled", "jobs_deleted", "queue_changed", "queue_paused", "queue_resumed", "queue_deleted", "keys_expired", "messages_sent", "messages_received", "messages_acknowledged", "jobs_expired", "job_updated", "key_forgotten", "jobs_replaced", "unique_key_extended", "unique_key_forgotten", "unique_keys_extended", "jobs_unblocked", "queue_limited", "job_logged", "group_changed", "group_paused", "group_resumed", "phase_completed", "group_limited", "limiter_changed", "limiter_deleted", "parents_met", "parents_ended", "dependencies_failed", "dependents_told", "jobs_awaited", "jobs_not_awaited", "job_set_aside", "children_added", "schedule_changed", "schedule_deleted", "schedule_paused", "schedule_resumed", "schedule_ticked", "batch_created", "batch_closed", "batches_joined", "batches_counted", "batch_called", "batch_counts_sent", "batch_cancelled", "batches_forgotten", "operation_recorded", "webhook_changed", "webhook_deleted", "webhook_progressed"]  # noqa: Y015
+    _WhichOneofReturnType_fact: _TypeAlias = _typing.Literal["lot_pushed", "jobs_pushed", "jobs_ready", "jobs_leased", "jobs_completed", "job_failed", "job_died", "jobs_stalled", "jobs_released", "job_reported", "jobs_cancelled", "cancel_requested", "jobs_retried", "jobs_staled", "jobs_deleted", "queue_changed", "queue_paused", "queue_resumed", "queue_deleted", "keys_expired", "messages_sent", "messages_received", "messages_acknowledged", "jobs_expired", "job_updated", "key_forgotten", "jobs_replaced", "unique_key_extended", "unique_key_forgotten", "unique_keys_extended", "jobs_unblocked", "queue_limited", "job_logged", "group_changed", "group_paused", "group_resumed", "phase_completed", "group_limited", "limiter_changed", "limiter_deleted", "parents_met", "parents_ended", "dependencies_failed", "dependents_told", "jobs_awaited", "jobs_not_awaited", "job_set_aside", "children_added", "schedule_changed", "schedule_deleted", "schedule_paused", "schedule_resumed", "schedule_ticked", "batch_created", "batch_closed", "batches_joined", "batches_counted", "batch_called", "batch_counts_sent", "batch_cancelled", "batches_forgotten", "operation_recorded", "webhook_changed", "webhook_deleted", "webhook_progressed", "server_noted"]  # noqa: Y015
     _WhichOneofArgType_fact: _TypeAlias = _typing.Literal["fact", b"fact"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_fact) -> _WhichOneofReturnType_fact | None: ...
 
@@ -1765,10 +1772,13 @@ class JobsStaled(_message.Message):
     STATE_FIELD_NUMBER: _builtins.int
     STARTS_FIELD_NUMBER: _builtins.int
     COUNTS_FIELD_NUMBER: _builtins.int
+    DELETE_AFTER_MS_FIELD_NUMBER: _builtins.int
     queue: _builtins.str
     """Output only. The queue."""
     state: _job_pb2.JobState.ValueType
     """Output only. State before."""
+    delete_after_ms: _builtins.int
+    """Output only. How long after this they are deleted, where their own options do not say; unset: 1 h."""
     @_builtins.property
     def starts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Output only. Runs, of one or more."""
@@ -1784,12 +1794,15 @@ class JobsStaled(_message.Message):
         state: _job_pb2.JobState.ValueType = ...,
         starts: _abc.Iterable[_builtins.int] | None = ...,
         counts: _abc.Iterable[_builtins.int] | None = ...,
+        delete_after_ms: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_delete_after_ms", b"_delete_after_ms", "delete_after_ms", b"delete_after_ms"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["counts", b"counts", "queue", b"queue", "starts", b"starts", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_delete_after_ms", b"_delete_after_ms", "counts", b"counts", "delete_after_ms", b"delete_after_ms", "queue", b"queue", "starts", b"starts", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__delete_after_ms: _TypeAlias = _typing.Literal["delete_after_ms"]  # noqa: Y015
+    _WhichOneofArgType__delete_after_ms: _TypeAlias = _typing.Literal["_delete_after_ms", b"_delete_after_ms"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__delete_after_ms) -> _WhichOneofReturnType__delete_after_ms | None: ...
 
 Global___JobsStaled: _TypeAlias = JobsStaled  # noqa: Y015
 
@@ -2881,3 +2894,61 @@ class WebhookProgressed(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___WebhookProgressed: _TypeAlias = WebhookProgressed  # noqa: Y015
+
+@_typing.final
+class ServerNoted(_message.Message):
+    """Something happened to the server itself. It changes no state."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NOTES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def notes(self) -> _containers.RepeatedCompositeFieldContainer[Global___ServerNote]:
+        """Output only. What, in this order; at most 200."""
+
+    def __init__(
+        self,
+        *,
+        notes: _abc.Iterable[Global___ServerNote] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["notes", b"notes"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ServerNoted: _TypeAlias = ServerNoted  # noqa: Y015
+
+@_typing.final
+class ServerNote(_message.Message):
+    """One thing that happened to the server itself."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KIND_FIELD_NUMBER: _builtins.int
+    WORKER_FIELD_NUMBER: _builtins.int
+    MESSAGE_FIELD_NUMBER: _builtins.int
+    AT_MS_FIELD_NUMBER: _builtins.int
+    kind: _event_pb2.EventKind.ValueType
+    """Output only. WORKER_CONNECTED, WORKER_LOST or STORAGE_LOW."""
+    worker: _builtins.str
+    """Output only. The worker; empty if it is about several, or none."""
+    message: _builtins.str
+    """Output only. What is to be said of it."""
+    at_ms: _builtins.int
+    """Output only. When it was noticed, in milliseconds since 1970."""
+    def __init__(
+        self,
+        *,
+        kind: _event_pb2.EventKind.ValueType = ...,
+        worker: _builtins.str = ...,
+        message: _builtins.str = ...,
+        at_ms: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_ms", b"at_ms", "kind", b"kind", "message", b"message", "worker", b"worker"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ServerNote: _TypeAlias = ServerNote  # noqa: Y015

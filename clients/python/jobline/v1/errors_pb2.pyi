@@ -90,6 +90,10 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """
     ERROR_REASON_CLIENT_RATE: _ErrorReason.ValueType  # 44
     """RESOURCE_EXHAUSTED: this client pushes more jobs in a time than the server lets one push."""
+    ERROR_REASON_CUT_OFF: _ErrorReason.ValueType  # 45
+    """UNAVAILABLE: the caller of a stream took too long to read; the same call goes on after the last message
+    that was read, with its `resume_token`.
+    """
     ERROR_REASON_PAYLOAD_MISFIT: _ErrorReason.ValueType  # 68
     """INVALID_ARGUMENT: the payload does not fit the schema that the handlers of its name announce, and the
     queue checks that.
@@ -214,6 +218,10 @@ same call later or elsewhere works.
 """
 ERROR_REASON_CLIENT_RATE: ErrorReason.ValueType  # 44
 """RESOURCE_EXHAUSTED: this client pushes more jobs in a time than the server lets one push."""
+ERROR_REASON_CUT_OFF: ErrorReason.ValueType  # 45
+"""UNAVAILABLE: the caller of a stream took too long to read; the same call goes on after the last message
+that was read, with its `resume_token`.
+"""
 ERROR_REASON_PAYLOAD_MISFIT: ErrorReason.ValueType  # 68
 """INVALID_ARGUMENT: the payload does not fit the schema that the handlers of its name announce, and the
 queue checks that.

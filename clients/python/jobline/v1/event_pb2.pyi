@@ -125,6 +125,19 @@ class _EventKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_EventKind.V
     """Events were not delivered to a webhook and will not be: a delivery was given up, some were dropped because too
     many waited, or events were gone before they were read; `message` says what.
     """
+    EVENT_KIND_WORKER_CONNECTED: _EventKind.ValueType  # 70
+    """A worker opened a session; `worker` says which, `message` its version and its queues. One that resumes its
+    session, or comes back while its loss is not told, is not told again. When very many connect, some are only
+    counted. Events of workers and of the storage have no queue.
+    """
+    EVENT_KIND_WORKER_LOST: _EventKind.ValueType  # 71
+    """The stream of a worker broke and it did not return within the time that its jobs wait for it. Not told of one
+    that says goodbye.
+    """
+    EVENT_KIND_STORAGE_LOW: _EventKind.ValueType  # 72
+    """The disk has little free space left: pushes will be refused when it is full; `message` says how much. Told
+    once, and again after there was more.
+    """
 
 class EventKind(_EventKind, metaclass=_EventKindEnumTypeWrapper):
     """What happened."""
@@ -227,6 +240,19 @@ EVENT_KIND_WEBHOOK_FAILED: EventKind.ValueType  # 69
 """Events were not delivered to a webhook and will not be: a delivery was given up, some were dropped because too
 many waited, or events were gone before they were read; `message` says what.
 """
+EVENT_KIND_WORKER_CONNECTED: EventKind.ValueType  # 70
+"""A worker opened a session; `worker` says which, `message` its version and its queues. One that resumes its
+session, or comes back while its loss is not told, is not told again. When very many connect, some are only
+counted. Events of workers and of the storage have no queue.
+"""
+EVENT_KIND_WORKER_LOST: EventKind.ValueType  # 71
+"""The stream of a worker broke and it did not return within the time that its jobs wait for it. Not told of one
+that says goodbye.
+"""
+EVENT_KIND_STORAGE_LOW: EventKind.ValueType  # 72
+"""The disk has little free space left: pushes will be refused when it is full; `message` says how much. Told
+once, and again after there was more.
+"""
 Global___EventKind: _TypeAlias = EventKind  # noqa: Y015
 
 @_typing.final
@@ -256,6 +282,8 @@ class Event(_message.Message):
     PARTIAL_FIELD_NUMBER: _builtins.int
     PARTIAL_NUMBER_FIELD_NUMBER: _builtins.int
     BATCH_ID_FIELD_NUMBER: _builtins.int
+    GROUP_FIELD_NUMBER: _builtins.int
+    PRINCIPAL_FIELD_NUMBER: _builtins.int
     shard: _builtins.int
     """Output only. Its shard."""
     offset: _builtins.int
@@ -298,6 +326,12 @@ class Event(_message.Message):
     """
     batch_id: _builtins.int
     """Output only. The batch, for events of batches."""
+    group: _builtins.str
+    """Output only. The group: in events of a group; and in PUSHED, RETRIED, DEAD_RETRIED and the events of an end,
+    where one job alone was concerned. Unset in others.
+    """
+    principal: _builtins.str
+    """Output only. Who asked for it, where a queue was paused, limited or drained, or a group paused or limited."""
     @_builtins.property
     def at(self) -> _timestamp_pb2.Timestamp:
         """Output only. When it was decided."""
@@ -330,10 +364,12 @@ class Event(_message.Message):
         partial: _builtins.bytes = ...,
         partial_number: _builtins.int = ...,
         batch_id: _builtins.int = ...,
+        group: _builtins.str = ...,
+        principal: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["at", b"at", "run_at", b"run_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["at", b"at", "attempt", b"attempt", "batch_id", b"batch_id", "delivery", b"delivery", "error_message", b"error_message", "error_type", b"error_type", "job_id", b"job_id", "kind", b"kind", "message", b"message", "name", b"name", "offset", b"offset", "partial", b"partial", "partial_number", b"partial_number", "progress", b"progress", "queue", b"queue", "reason", b"reason", "run_at", b"run_at", "shard", b"shard", "state", b"state", "state_before", b"state_before", "worker", b"worker"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at", b"at", "attempt", b"attempt", "batch_id", b"batch_id", "delivery", b"delivery", "error_message", b"error_message", "error_type", b"error_type", "group", b"group", "job_id", b"job_id", "kind", b"kind", "message", b"message", "name", b"name", "offset", b"offset", "partial", b"partial", "partial_number", b"partial_number", "principal", b"principal", "progress", b"progress", "queue", b"queue", "reason", b"reason", "run_at", b"run_at", "shard", b"shard", "state", b"state", "state_before", b"state_before", "worker", b"worker"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -541,6 +541,7 @@ class Retention(_message.Message):
     REMOVE_ON_FAIL_FIELD_NUMBER: _builtins.int
     AGE_FIELD_NUMBER: _builtins.int
     COUNT_FIELD_NUMBER: _builtins.int
+    DELETE_AFTER_FIELD_NUMBER: _builtins.int
     remove_on_complete: _builtins.bool
     """Optional. Forget the job as soon as it completes. Unset: false."""
     remove_on_fail: _builtins.bool
@@ -553,9 +554,15 @@ class Retention(_message.Message):
     """
     @_builtins.property
     def age(self) -> _duration_pb2.Duration:
-        """Optional. How long it stays before it is STALE, 0 s … 400 days; it is deleted an hour later.
-        0 s: until the next look, of which there is one every 10 s. Unset: 1 h for cancelled and expired
+        """Optional. How long it stays before it is STALE, 0 s … 400 days; `delete_after` says when it is deleted
+        then. 0 s: until the next look, of which there is one every 10 s. Unset: 1 h for cancelled and expired
         jobs and for completed ones beyond the queue's newest 1,000, 7 days for dead ones.
+        """
+
+    @_builtins.property
+    def delete_after(self) -> _duration_pb2.Duration:
+        """Optional. How long it is STALE before it is deleted, 0 s … 400 days. A queue's setting counts as the job
+        becomes STALE: a change is for jobs that do later. 0 s: until the next look. Unset: 1 h.
         """
 
     def __init__(
@@ -565,10 +572,11 @@ class Retention(_message.Message):
         remove_on_fail: _builtins.bool | None = ...,
         age: _duration_pb2.Duration | None = ...,
         count: _builtins.int | None = ...,
+        delete_after: _duration_pb2.Duration | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_count", b"_count", "_remove_on_complete", b"_remove_on_complete", "_remove_on_fail", b"_remove_on_fail", "age", b"age", "count", b"count", "remove_on_complete", b"remove_on_complete", "remove_on_fail", b"remove_on_fail"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_count", b"_count", "_remove_on_complete", b"_remove_on_complete", "_remove_on_fail", b"_remove_on_fail", "age", b"age", "count", b"count", "delete_after", b"delete_after", "remove_on_complete", b"remove_on_complete", "remove_on_fail", b"remove_on_fail"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_count", b"_count", "_remove_on_complete", b"_remove_on_complete", "_remove_on_fail", b"_remove_on_fail", "age", b"age", "count", b"count", "remove_on_complete", b"remove_on_complete", "remove_on_fail", b"remove_on_fail"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_count", b"_count", "_remove_on_complete", b"_remove_on_complete", "_remove_on_fail", b"_remove_on_fail", "age", b"age", "count", b"count", "delete_after", b"delete_after", "remove_on_complete", b"remove_on_complete", "remove_on_fail", b"remove_on_fail"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__count: _TypeAlias = _typing.Literal["count"]  # noqa: Y015
     _WhichOneofArgType__count: _TypeAlias = _typing.Literal["_count", b"_count"]  # noqa: Y015

@@ -32,6 +32,7 @@ from jobline_server.engine.apply import (
     queues,
     reports,
     schedules,
+    server_notes,
     unique,
     updates,
     webhooks,
@@ -61,6 +62,7 @@ APPLY: ApplyTable = {
     **batches.APPLY,
     **operations.APPLY,
     **webhooks.APPLY,
+    **server_notes.APPLY,
 }
 
 

@@ -33,7 +33,8 @@ def apply_jobs_aged_out(shard: ShardState, fact: JobsAgedOut, _offset: int) -> N
     counts, count = shard.queues[fact.queue].counts, sum(fact.counts)
     counts[fact.state] -= count
     counts[state] += count
-    shard.effects.append(EndedChange(state, fact.starts, fact.counts, fact.at_ms))
+    delete_ms = fact.at_ms + fact.delete_after_ms
+    shard.effects.append(EndedChange(state, fact.starts, fact.counts, fact.at_ms, delete_ms))
 
 
 def apply_jobs_deleted(shard: ShardState, fact: JobsDeleted, _offset: int) -> None:

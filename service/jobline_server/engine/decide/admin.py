@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from types import MappingProxyType
 
+from jobline_server.engine import effective
 from jobline_server.engine.decide.unique_holders import is_key_taken
 from jobline_server.engine.entries import (
     CancelRequested,
@@ -136,7 +137,8 @@ def decide_age_out(
     """Ages out ended jobs, as runs of ids: they become STALE."""
     starts, counts = _left_of(shard.queues.get(queue), runs)
     if starts:
-        shard.emit(JobsAgedOut(now.wall_ms, queue, state, starts, counts))
+        delete_after_ms = effective.delete_after_ms(shard.queues[queue].settings)
+        shard.emit(JobsAgedOut(now.wall_ms, queue, state, starts, counts, delete_after_ms))
 
 
 def decide_delete_ended(

@@ -221,6 +221,7 @@ RETENTION_CHECKS: dict[str, Check] = {
     "remove_on_fail": _anything,
     "age": _retention_age,
     "count": lambda value, field: fields.integer(value, field, 0, rpc_limits.RETENTION_COUNT_MAX),
+    "delete_after": _retention_age,
 }
 
 UNIQUE_CHECKS: dict[str, Check] = {

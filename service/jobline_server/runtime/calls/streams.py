@@ -14,6 +14,7 @@ from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.values import RevokeReason
 from jobline_server.runtime.calls.handlers import Handlers
+from jobline_server.runtime.calls.presence import Presence
 from jobline_server.runtime.calls.returns import Returns
 from jobline_server.runtime.calls.settling import Settling
 from jobline_server.runtime.calls.worker_stream import WorkerStream
@@ -57,6 +58,7 @@ class Streams:
         self._new_name = new_name
         self.open: dict[str, WorkerStream] = {}
         self.handlers = Handlers()
+        self.presence = Presence(core, grace_ms=grace_ms)
         core.open_streams = self.open
         self._changed = asyncio.Event()
         self._revoking: set[asyncio.Task[None]] = set()
@@ -69,11 +71,13 @@ class Streams:
             raise Refused(RefusalKind.DRAINING, "the server is draining; connect again later")
         self._core.slots.check_any_queue(first.queues)
         first = self.handlers.schemas.shared(first)
-        session_id = first.session if self._is_known(first.session) else self._new_session()
+        is_known = self._is_known(first.session)
+        session_id = first.session if is_known else self._new_session()
         earlier = self.open.get(session_id)
         if earlier is not None:
             # The worker came back before the server saw its connection break.
             earlier.give_way()
+        self.presence.handle_open(first, is_known=is_known)
         now = self._core.now()
         session = Session(first, session_id, now, heartbeat_ms=self._heartbeat_ms)
         stream = WorkerStream(
@@ -117,7 +121,9 @@ class Streams:
         for shard in shards:
             shard.clocks.resume(now, stream.holder_on(shard))
 
-    def _left(self, stream: WorkerStream) -> None:
+    def _left(self, stream: WorkerStream, goodbye: bool) -> None:
+        if not goodbye:
+            self.presence.handle_break(stream.session_id, stream.session.open)
         if self.open.get(stream.session.session_id) is stream:
             del self.open[stream.session.session_id]
         self.handlers.remove(stream)

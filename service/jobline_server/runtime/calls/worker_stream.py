@@ -44,7 +44,7 @@ class WorkerStream:
         session: Session,
         *,
         grace_ms: int,
-        left: Callable[[WorkerStream], None],
+        left: Callable[[WorkerStream, bool], None],
     ) -> None:
         self._core = core
         self._dispatcher = dispatcher
@@ -281,7 +281,7 @@ class WorkerStream:
         self.session.phase = Phase.ENDED
         self._has_room.set()
         self._dispatcher.leave(self)
-        self._left(self)
+        self._left(self, goodbye)
         # Nobody has what was not sent, and nobody comes back for anything after a goodbye: it goes
         # on at once, and that costs it nothing.
         never_sent = [*self.session.take_unsent(), *parts_of(self.held_back)]

@@ -64,9 +64,9 @@ async def past_own_age(store: EndedJobStore, *, now_ms: int, limit: int) -> Span
     return await store.scan(EndedScan(ScanOrder.DUE, until=_before(now_ms + 1), limit=limit))
 
 
-async def long_stale(store: EndedJobStore, *, stale_before_ms: int, limit: int) -> Spans:
-    """Returns jobs of all queues that became STALE before a time."""
-    return await store.scan(EndedScan(ScanOrder.STALE, until=_before(stale_before_ms), limit=limit))
+async def long_stale(store: EndedJobStore, *, now_ms: int, limit: int) -> Spans:
+    """Returns jobs of all queues that have been STALE for long enough."""
+    return await store.scan(EndedScan(ScanOrder.STALE, until=_before(now_ms), limit=limit))
 
 
 async def past_retry(

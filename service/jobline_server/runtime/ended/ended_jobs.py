@@ -43,12 +43,14 @@ Decide = Callable[[Shard, Now, str, JobState, Runs], None]
 
 
 class Kept(NamedTuple):
-    """An ended job that is kept: its state, perhaps STALE, the state in which it ended, and its
-    record."""
+    """An ended job that is kept: its state, perhaps STALE, the state in which it ended, its
+    record, and when it is deleted if it is STALE.
+    """
 
     state: JobState
     outcome: JobState
     record: JobRecord
+    delete_ms: int = 0
 
 
 class LookupResult(NamedTuple):
@@ -197,13 +199,16 @@ def kept_of_part(part: EndedPart, ids: Iterable[int]) -> dict[int, Kept]:
 
 def kept_of(row: EndedRow, record: JobRecord) -> Kept:
     """Returns a job of a row."""
-    return Kept(JobState(row.state), JobState(row.former_state or row.state), record)
+    outcome = JobState(row.former_state or row.state)
+    return Kept(JobState(row.state), outcome, record, row.delete_ms)
 
 
 def view_of(kept: Kept) -> JobView:
     """Returns an ended job as operators see it."""
     stale_from = kept.outcome if kept.state is JobState.STALE else None
-    return ended_view(kept.state, kept.record, stale_from)
+    view = ended_view(kept.state, kept.record, stale_from)
+    view.delete_ms = kept.delete_ms
+    return view
 
 
 def _by_queue_state(spans: Sequence[EndedSpan]) -> dict[QueueState, list[tuple[int, int]]]:

@@ -69,11 +69,9 @@ class EndedRetention:
         find = partial(due.past_own_age, self._ended_store, now_ms=now_ms, limit=SLICE_PARTS)
         return await self._slice(find, self._ended.make_stale)
 
-    async def delete_stale(self, stale_before_ms: int) -> Slice:
-        """Deletes jobs of all queues that became STALE before a time."""
-        find = partial(
-            due.long_stale, self._ended_store, stale_before_ms=stale_before_ms, limit=SLICE_PARTS
-        )
+    async def delete_stale(self, now_ms: int) -> Slice:
+        """Deletes jobs of all queues that have been STALE for long enough."""
+        find = partial(due.long_stale, self._ended_store, now_ms=now_ms, limit=SLICE_PARTS)
         return await self._slice(find, self._ended.delete)
 
     async def evict(

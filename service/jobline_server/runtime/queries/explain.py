@@ -49,7 +49,7 @@ class JobExplainer:
         state = shard.state_of(job_id) if shard is not None else None
         if shard is None or state is None:
             view = await self._queries.get_job(job_id)
-            return view.state, [Obstacle(ObstacleKind.ENDED, _ended(view))]
+            return view.state, [Obstacle(ObstacleKind.ENDED, _ended(view), view.delete_ms)]
         owner = shard.jobs.find(job_id) or shard.lots.find(job_id)
         if owner is None:
             raise Refused(RefusalKind.JOB_NOT_FOUND, f"there is no job {job_id}", field="id")
@@ -172,6 +172,8 @@ def _ended(view: JobView) -> str:
         terms.append(f"for {retention.age_ms / 1_000:g} s")
     if retention.count is not None:
         terms.append(f"beside {retention.count:,} that ended after it")
+    if retention.delete_after_ms is not None:
+        terms.append(f"for {retention.delete_after_ms / 1_000:g} s more as STALE")
     kept = f"; by its own options it is kept {' and '.join(terms)}" if terms else ""
     why = f" ({view.reason.name.lower()})" if view.reason else ""
     if view.reason is EndReason.EXPIRED:

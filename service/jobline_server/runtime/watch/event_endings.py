@@ -41,6 +41,7 @@ def _jobs_ended(origin: EventOrigin, ending: JobsEnded) -> Iterator[EventRun]:
         worker=workers[0] if one_worker else "",
         error=ending.error,
         reason=ending.reason,
+        group=jobs[0].ties.group if len(jobs) == 1 else "",
     )
     columns = Columns(
         [job.options.name for job in jobs],

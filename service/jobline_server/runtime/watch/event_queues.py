@@ -19,13 +19,13 @@ def _queue_changed(origin: EventOrigin, fact: queue_entries.QueueChanged) -> Ite
 
 
 def _queue_paused(origin: EventOrigin, fact: queue_entries.QueuePaused) -> Iterator[EventRun]:
-    kind = EventKind.EVENT_KIND_QUEUE_PAUSED
-    yield EventRun(origin.view(fact.at_ms, kind, fact.queue, message=fact.reason))
+    kind, who = EventKind.EVENT_KIND_QUEUE_PAUSED, fact.principal
+    yield EventRun(origin.view(fact.at_ms, kind, fact.queue, message=fact.reason, principal=who))
 
 
 def _queue_limited(origin: EventOrigin, fact: queue_entries.QueueLimited) -> Iterator[EventRun]:
-    kind = EventKind.EVENT_KIND_QUEUE_LIMITED
-    yield EventRun(origin.view(fact.at_ms, kind, fact.queue, message=fact.reason))
+    kind, who = EventKind.EVENT_KIND_QUEUE_LIMITED, fact.principal
+    yield EventRun(origin.view(fact.at_ms, kind, fact.queue, message=fact.reason, principal=who))
 
 
 def _queue_resumed(origin: EventOrigin, fact: queue_entries.QueueResumed) -> Iterator[EventRun]:
@@ -47,7 +47,8 @@ def _operation(
     operation = fact.operation
     if operation.verb == DRAIN_VERB and operation.state is not OperationState.STARTED:
         kind, count = EventKind.EVENT_KIND_QUEUE_DRAINED, f"{operation.count} jobs"
-        yield EventRun(origin.view(fact.at_ms, kind, operation.queue, message=count))
+        who = operation.principal
+        yield EventRun(origin.view(fact.at_ms, kind, operation.queue, message=count, principal=who))
 
 
 GROUP_KINDS = {
@@ -60,7 +61,9 @@ GROUP_KINDS = {
 def _of_group(origin: EventOrigin, fact: group_entries.GroupFact) -> Iterator[EventRun]:
     kind, reason = GROUP_KINDS[type(fact)], getattr(fact, "reason", "")
     if not getattr(fact, "is_used_up", False):
-        yield EventRun(origin.view(fact.at_ms, kind, fact.queue, name=fact.group, message=reason))
+        view = origin.view(fact.at_ms, kind, fact.queue, name=fact.group, message=reason)
+        view.group, view.principal = fact.group, getattr(fact, "principal", "")
+        yield EventRun(view)
 
 
 QUEUES: dict[type, Callable[[EventOrigin, Any], Iterator[EventRun]] | None] = {

@@ -27,6 +27,7 @@ from jobline_server.runtime.watch.event_endings import ended_runs
 from jobline_server.runtime.watch.event_origin import EventOrigin, by_moment, cut, singles
 from jobline_server.runtime.watch.event_queues import QUEUES
 from jobline_server.runtime.watch.event_schedules import SCHEDULES
+from jobline_server.runtime.watch.event_server import SERVER
 from jobline_server.runtime.watch.event_updated import updated
 from jobline_server.runtime.watch.event_webhooks import WEBHOOKS
 from jobline_server.wire.event_runs import Columns, EventRun
@@ -80,13 +81,16 @@ def _jobs_pushed(origin: EventOrigin, fact: entries.JobsPushed) -> Iterator[Even
     first_id, count = fact.first_id, len(fact.payloads)
     pushed = EventKind.EVENT_KIND_PUSHED
     names = [options.name for options in fact.options]
+    group = fact.ties[0].group if count == 1 and fact.ties else ""
     if fact.run_at_ms:
         names = names * count if len(names) == 1 else names
-        view = origin.view(fact.at_ms, pushed, fact.queue, state=JobState.READY)
+        view = origin.view(fact.at_ms, pushed, fact.queue, state=JobState.READY, group=group)
         yield from by_moment(view, range(first_id, first_id + count), fact.run_at_ms, names)
         return
     if len(set(names)) == 1:
-        view = origin.view(fact.at_ms, pushed, fact.queue, name=names[0], state=JobState.READY)
+        view = origin.view(
+            fact.at_ms, pushed, fact.queue, name=names[0], state=JobState.READY, group=group
+        )
         yield EventRun(view, (first_id,), (count,), total=count)
         return
     view = origin.view(fact.at_ms, pushed, fact.queue, state=JobState.READY)
@@ -194,6 +198,8 @@ def _retried(origin: EventOrigin, fact: entries.JobsRetried) -> Iterator[EventRu
             state=JobState.READY,
             before=state,
         )
+        if len(records) == 1:
+            view.group = records[0].ties.group
         ids = [record.id for record in records]
         names = [record.options.name for record in records]
         yield from singles(view, ids, Columns(names))
@@ -255,4 +261,5 @@ EVENTS: dict[type, Callable[[EventOrigin, Any], Iterator[EventRun]] | None] = {
     message_entries.MessagesAcknowledged: None,
     **BATCHES,
     **WEBHOOKS,
+    **SERVER,
 }

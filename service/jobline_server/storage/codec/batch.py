@@ -23,6 +23,7 @@ from jobline_server.storage.codec import (
     queues,
     reports,
     schedules,
+    server_notes,
     unique,
     updates,
     webhooks,
@@ -50,6 +51,7 @@ FACTS: FactTable = {
     **batches.FACTS,
     **operations.FACTS,
     **webhooks.FACTS,
+    **server_notes.FACTS,
 }
 
 # Looked up once a fact, so each is a table of its own.

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from jobline.v1 import entry_pb2, job_pb2
+from jobline_server.engine import limits
 from jobline_server.engine.entries import (
     Fact,
     JobDied,
@@ -105,16 +106,20 @@ def fill_jobs_aged_out(entry: entry_pb2.Entry, fact: JobsAgedOut) -> None:
     message.state = job_pb2.JobState.ValueType(fact.state)
     message.starts.extend(fact.starts)
     message.counts.extend(fact.counts)
+    if fact.delete_after_ms != limits.DELETE_AFTER_MS_DEFAULT:
+        message.delete_after_ms = fact.delete_after_ms
 
 
 def jobs_aged_out(at_ms: int, message: entry_pb2.JobsStaled) -> JobsAgedOut:
-    """Reads it."""
+    """Reads it; versions before wrote no time, as it was the default."""
+    has_own = message.HasField("delete_after_ms")
     return JobsAgedOut(
         at_ms=at_ms,
         queue=message.queue,
         state=JobState(message.state),
         starts=list(message.starts),
         counts=list(message.counts),
+        delete_after_ms=message.delete_after_ms if has_own else limits.DELETE_AFTER_MS_DEFAULT,
     )
 
 

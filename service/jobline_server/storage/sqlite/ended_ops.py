@@ -38,6 +38,8 @@ def checksum_of(row: EndedRow) -> int:
     numbers = [row.first_id, row.count, row.ended_ms, row.reason, row.due_ms, row.keep_count]
     if row.retry_ms is not None:  # rows of older formats have none, and keep their checksums
         numbers.append(row.retry_ms)
+    if row.delete_after_ms is not None:
+        numbers += [-1, row.delete_after_ms]  # no other list of numbers ends like this
     columns = "\0".join(
         (
             " ".join(map(str, numbers)),
@@ -52,14 +54,14 @@ def checksum_of(row: EndedRow) -> int:
 
 def apply(connection: sqlite3.Connection, ops: Sequence[EndedOp]) -> None:
     """Applies operations in order, consecutive ones of a kind together. Part of a transaction."""
-    for (kind, at_ms), group in groupby(ops, key=_kind_of):
+    for (kind, at_ms, delete_ms), group in groupby(ops, key=_kind_of):
         same = list(group)
         if kind is PutEnded:
             _put_all(connection, [op.row for op in same if isinstance(op, PutEnded)])
         elif kind is MarkStale:
             spans = _spans_of(same)
             _cut_at_ends(connection, spans)
-            insert_many(connection, _SQL["mark_spans_stale"], spans, at_ms)
+            insert_many(connection, _SQL["mark_spans_stale"], spans, at_ms, at_ms, delete_ms)
         elif kind is PutOperation:
             rows = [op.row for op in same if isinstance(op, PutOperation)]
             connection.executemany(_SQL["put_operation"], rows)
@@ -78,8 +80,11 @@ def note_sync(connection: sqlite3.Connection) -> None:
     connection.execute(_SQL["note_sync"])
 
 
-def _kind_of(op: EndedOp) -> tuple[type, int]:
-    return type(op), op.at_ms if isinstance(op, MarkStale) else 0
+def _kind_of(op: EndedOp) -> tuple[type, int, int]:
+    """Returns what operations have in common that are applied together: kind, and times."""
+    if isinstance(op, MarkStale):
+        return MarkStale, op.at_ms, op.delete_ms
+    return type(op), 0, 0
 
 
 def _spans_of(ops: Sequence[EndedOp]) -> list[Span]:
@@ -135,6 +140,7 @@ def _inserted(connection: sqlite3.Connection, rows: Sequence[EndedRow]) -> bool:
             row.error_message,
             row.blob,
             row.retry_ms,
+            row.delete_after_ms,
         )
         for row in rows
     ]

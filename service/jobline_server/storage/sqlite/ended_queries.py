@@ -132,7 +132,7 @@ def _row(found: Sequence[Any]) -> EndedRow | None:
     """Returns a row from the columns of `part_of` and `walk`; None if its checksum is bad."""
     _, _, queue, state, former_state, stale_ms, ended_ms, reason = found[:8]
     run_first, run_count, checksum, due_ms, keep_count = found[8:13]
-    name, error_type, error_message, blob, retry_ms = found[13:]
+    name, error_type, error_message, blob, retry_ms, delete_after_ms, delete_ms = found[13:]
     row = EndedRow(
         first_id=run_first,
         count=run_count,
@@ -149,6 +149,8 @@ def _row(found: Sequence[Any]) -> EndedRow | None:
         due_ms=due_ms,
         keep_count=keep_count,
         retry_ms=retry_ms,
+        delete_after_ms=delete_after_ms,
+        delete_ms=delete_ms,
     )
     return row if checksum_of(row) == checksum else None
 

@@ -53,9 +53,9 @@ T = TypeVar("T")
 FINISHED_FILE = "finished.db"
 FORMAT = bootstrap.Format(  # "JBLF"
     0x4A424C46,
-    5,
+    6,
     "finished_schema.sql",
-    {number: f"finished_upgrade_{number + 1}.sql" for number in range(1, 5)},
+    {number: f"finished_upgrade_{number + 1}.sql" for number in range(1, 6)},
 )
 # The most that one transaction writes: reads wait for it.
 _SLICE_OPS = 500

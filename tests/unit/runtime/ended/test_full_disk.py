@@ -125,8 +125,8 @@ async def test_what_waits_is_found_as_it_will_be_kept(runtime: Runtime) -> None:
     writer, rows = runtime.ended.writer, [put(i, queue="ab"[i % 2], ended_ms=i) for i in range(6)]
     writer._unwritten += [
         *rows,
-        MarkStale(1, 2, 77),
-        MarkStale(2, 1, 99),
+        MarkStale(1, 2, 77, 77),
+        MarkStale(2, 1, 99, 99),
         RemoveEnded(4, 9),
         RemoveQueue("b"),
         put(3, queue="b", ended_ms=500),

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from jobline_server.engine.limits import HOUR_MS
 from jobline_server.engine.values import JobState
 from jobline_server.runtime.ended import retention
 from jobline_server.runtime.ended.retention import EndedRetention, Slice, in_steps
@@ -43,8 +44,8 @@ async def test_stale_jobs_are_deleted_in_slices(keeping: Keeping, slices: EndedR
     first, second = await keeping.cancel(age_ms=0), await keeping.complete(2, age_ms=5)
     now_ms = keeping.clock.now().wall_ms
     assert await slices.stale_by_own_age(now_ms) == Slice(1, is_full=False)
-    assert await slices.delete_stale(now_ms) == Slice(0, is_full=False)
-    assert await slices.delete_stale(now_ms + 1) == Slice(1, is_full=False)
+    assert await slices.delete_stale(now_ms + HOUR_MS) == Slice(0, is_full=False)
+    assert await slices.delete_stale(now_ms + HOUR_MS + 1) == Slice(1, is_full=False)
     assert first[0] not in await keeping.kept()
     assert list(await keeping.kept()) == second
 

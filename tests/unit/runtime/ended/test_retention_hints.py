@@ -41,7 +41,7 @@ def test_one_job_with_a_count_of_its_own_is_enough() -> None:
 def test_changes_of_ended_jobs_are_no_hints() -> None:
     """They make nothing due that was not."""
     hints = RetentionHints()
-    hints.note([MarkStale(1, 1, 5), RemoveEnded(2, 1), RemoveQueue("a")])
+    hints.note([MarkStale(1, 1, 5, 5), RemoveEnded(2, 1), RemoveQueue("a")])
     assert hints.take() == {}
 
 

@@ -2,8 +2,9 @@
 -- Adds runs whose ids are free; the trigger `disjoint` refuses the others.
 INSERT INTO ended
     (first_id, count, queue, state, former_state, stale_ms, ended_ms, reason, bytes, run_first,
-     run_count, checksum, due_ms, keep_count, name, error_type, error_message, blob, retry_ms)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+     run_count, checksum, due_ms, keep_count, name, error_type, error_message, blob, retry_ms,
+     delete_after_ms)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: find_straddled
 -- Which of these ids lie within a part and not at its begin.
@@ -37,9 +38,11 @@ UPDATE ended SET count = :count, bytes = :bytes WHERE first_id = :first_id;
 -- Makes the other ids a part of their own.
 INSERT INTO ended
     (first_id, count, queue, state, former_state, stale_ms, ended_ms, reason, bytes, run_first,
-     run_count, checksum, body, due_ms, keep_count, name, error_type, error_message, blob, retry_ms)
+     run_count, checksum, body, due_ms, keep_count, name, error_type, error_message, blob, retry_ms,
+     delete_after_ms, delete_ms)
 SELECT :at, :count, queue, state, former_state, stale_ms, ended_ms, reason, :bytes, run_first,
-       run_count, checksum, body, due_ms, keep_count, name, error_type, error_message, blob, retry_ms
+       run_count, checksum, body, due_ms, keep_count, name, error_type, error_message, blob, retry_ms,
+       delete_after_ms, delete_ms
   FROM ended
  WHERE first_id = :first_id;
 
@@ -56,7 +59,8 @@ DELETE FROM ended
 -- Makes the parts stale that begin within spans of ids and are not yet.
 WITH span (low, high) AS (VALUES (?, ?))
 UPDATE ended
-   SET former_state = state, state = 9, stale_ms = ?
+   SET former_state = state, state = 9, stale_ms = ?,
+       delete_ms = coalesce(? + delete_after_ms, ?)
  WHERE state <> 9
    AND first_id IN (SELECT ended.first_id
                       FROM span

@@ -2,7 +2,9 @@
 -- The part that an id would be in.
 SELECT ended.first_id, ended.count, queue, state, former_state, stale_ms, ended_ms, reason,
        run_first, run_count, checksum, due_ms, keep_count, name, error_type, error_message,
-       coalesce(ended.blob, body.blob), ended.retry_ms
+       coalesce(ended.blob, body.blob), ended.retry_ms,
+       delete_after_ms,
+       CASE WHEN state = 9 THEN coalesce(delete_ms, stale_ms + 3600000) ELSE 0 END
   FROM ended
   LEFT JOIN body ON body.number = ended.body
  WHERE first_id = (SELECT max(first_id) FROM ended WHERE first_id <= :job_id);
@@ -27,7 +29,9 @@ SELECT first_id, first_id + count - 1
 -- Parts of one source by id, those that meet the conditions.
 SELECT ended.first_id, ended.count, queue, state, former_state, stale_ms, ended_ms, reason,
        run_first, run_count, checksum, due_ms, keep_count, name, error_type, error_message,
-       coalesce(ended.blob, body.blob), ended.retry_ms
+       coalesce(ended.blob, body.blob), ended.retry_ms,
+       delete_after_ms,
+       CASE WHEN state = 9 THEN coalesce(delete_ms, stale_ms + 3600000) ELSE 0 END
   FROM ended {index}
   LEFT JOIN body ON body.number = ended.body
  WHERE {source} AND first_id BETWEEN :start AND :end

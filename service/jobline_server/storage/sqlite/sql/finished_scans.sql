@@ -62,13 +62,15 @@ SELECT queue, state, first_id, count, retry_ms, bytes
  LIMIT :limit;
 
 -- name: stale
--- Parts that are stale, by since when.
-SELECT queue, state, first_id, count, stale_ms, bytes
+-- Parts that are stale, by when they are deleted: the expression is that of the index, of which pairs
+-- alone would have SQLite walk all.
+SELECT queue, state, first_id, count, coalesce(delete_ms, stale_ms + 3600000), bytes
   FROM ended INDEXED BY ended_stale
  WHERE state = 9
-   AND (stale_ms, first_id) > (:after_ms, :after_id)
-   AND (stale_ms, first_id) <= (:until_ms, :until_id)
- ORDER BY stale_ms, first_id
+   AND coalesce(delete_ms, stale_ms + 3600000) BETWEEN :after_ms AND :until_ms
+   AND (coalesce(delete_ms, stale_ms + 3600000), first_id) > (:after_ms, :after_id)
+   AND (coalesce(delete_ms, stale_ms + 3600000), first_id) <= (:until_ms, :until_id)
+ ORDER BY coalesce(delete_ms, stale_ms + 3600000), first_id
  LIMIT :limit;
 
 -- name: count

@@ -5,7 +5,7 @@
 BEGIN IMMEDIATE;
 
 PRAGMA application_id = 0x4A424C46;
-PRAGMA user_version = 5;
+PRAGMA user_version = 6;
 
 CREATE TABLE file (
     only INTEGER PRIMARY KEY CHECK (only = 1),  -- one row
@@ -21,8 +21,10 @@ CREATE TABLE belongs (
 INSERT INTO belongs (only, identity) VALUES (1, NULL);
 
 -- Parts of runs that ended alike. No two parts share an id, so the part of an id is the last one
--- that begins at or before it. `retry_ms` is when a dead job is put back by itself, NULL if it is not; it
--- stands where ALTER TABLE puts it in files of older formats.
+-- that begins at or before it. `retry_ms` is when a dead job is put back by itself, NULL if it is not;
+-- `delete_after_ms` how long they are stale before they are deleted, NULL: as their queue says; `delete_ms`
+-- when stale ones are deleted, NULL: an hour after `stale_ms`, as it was in older formats. These stand where
+-- ALTER TABLE puts them in files of those.
 CREATE TABLE ended (
     first_id INTEGER PRIMARY KEY,
     count INTEGER NOT NULL CHECK (count > 0),  -- ids first_id … first_id + count - 1
@@ -43,7 +45,7 @@ CREATE TABLE ended (
     error_type TEXT NOT NULL,        -- these three to look for
     error_message TEXT NOT NULL,
     blob BLOB                        -- last, so that looking does not read it
-, retry_ms INTEGER);
+, retry_ms INTEGER, delete_after_ms INTEGER, delete_ms INTEGER);
 
 -- Blobs of runs that came apart.
 CREATE TABLE body (
@@ -67,7 +69,7 @@ CREATE INDEX ended_by_id ON ended (queue, state);
 -- Lists of all queues by state; COMPLETED is most of the table, which is in order of id itself.
 CREATE INDEX ended_rare ON ended (state) WHERE state <> 5;
 -- What is deleted next.
-CREATE INDEX ended_stale ON ended (stale_ms) WHERE state = 9;
+CREATE INDEX ended_stale ON ended (coalesce(delete_ms, stale_ms + 3600000)) WHERE state = 9;
 -- The oldest and newest of dead jobs that have something in common.
 CREATE INDEX ended_dead ON ended (queue, name, reason, error_type, ended_ms) WHERE state = 6;
 -- Whether a blob is still needed.
