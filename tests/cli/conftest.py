@@ -16,7 +16,6 @@ from typer.testing import CliRunner
 
 from jobline.cli.root import build
 
-
 # The id of no job or batch, however many the tests before have pushed.
 NO_JOB = 2**42
 

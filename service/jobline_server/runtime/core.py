@@ -70,10 +70,8 @@ class Core:
         self.heartbeat = Heartbeat(clock, self._may_rest)
         self.loops = Loops()
         self.timers = asyncio.Event()
-        self.next_tick = Now(0, 0)
-        """When the timers are looked at next; set `timers` for anything due earlier."""
-        self.timers_rest = False
-        """Whether the timers are looked at less often; the next decision sets `timers`."""
+        self.next_tick, self.timers_rest = Now(0, 0), False
+        """When the timers are looked at next: set `timers` for what is due earlier, or in a rest."""
         self.draining = False
         self.open_streams: Sized = ()
         """Of workers, by session; set by those who keep them."""

@@ -133,7 +133,6 @@ def test_a_fence_is_passed_when_the_server_confirms_what_was_sent_with_it():
     """Also if nothing is to be settled, and again on the next stream."""
     box, passed = Settles(), []
     box.fence(lambda: passed.append("a"))
-    assert box.has_waiting
     settle = taken(box)
     assert not settle.ack_ids
     box.fence(lambda: passed.append("b"))
