@@ -71,7 +71,7 @@ class Core:
         self.loops = Loops()
         self.timers = asyncio.Event()
         self.next_tick, self.timers_rest = Now(0, 0), False
-        """When the timers are looked at next: set `timers` for what is due earlier, or in a rest."""
+        """When the timers are looked at next: set `timers` for what is earlier, or in a rest."""
         self.draining = False
         self.open_streams: Sized = ()
         """Of workers, by session; set by those who keep them."""
