@@ -3,8 +3,8 @@
 gRPC holds back what a caller does not read, and pings do not show that it will not read at all: it
 would keep its place among the watchers for ever. A message has a time limit that grows with its
 size. Then the handler ends and its place is free. The status waits behind the message: grpc.aio
-cannot end a call otherwise, and would keep it open without one. A caller that reads on gets what was
-written before and then CUT_OFF, and resumes after the last message it has.
+cannot end a call otherwise, and would keep it open without one. A caller that reads on gets what
+was written before and then CUT_OFF, and resumes after the last message it has.
 """
 
 from __future__ import annotations
