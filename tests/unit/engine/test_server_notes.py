@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from jobline_server.engine.decide.server_notes import decide_note_server
 from jobline_server.engine.load import Load
-from jobline_server.engine.server_entries import ServerNote, ServerNoted, ServerNoteKind
+from jobline_server.engine.server_entries import ServerNoted
+from jobline_server.engine.server_notes import ServerNote, ServerNoteKind
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import Now
 from tests.unit.engine.effects_of import take_endings
