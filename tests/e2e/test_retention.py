@@ -111,3 +111,31 @@ async def test_what_a_job_says_itself_outlives_the_process(tmp_path: Path) -> No
         assert await kept(client) == {aged: JobState.STALE, last: JobState.COMPLETED}
         with pytest.raises(JobNotFound):
             await client.jobs.get(counted)
+
+
+async def test_a_queue_says_how_long_jobs_are_stale(tmp_path: Path) -> None:
+    """Over a restart too; explain says when they go."""
+    clock = ManualClock()
+    async with (
+        running_server(tmp_path, clock=clock) as server,
+        AsyncClient(server.address) as client,
+    ):
+        await client.queues.update("mail", retention=Retention(age=0, delete_after="10m"))
+        job_id = await a_completed_job(client)
+        await retain(server, 1)
+        explained = await client.jobs.explain(job_id)
+        assert explained.state == JobState.STALE
+        until = explained.obstacles[0].until
+        assert until is not None
+        assert round(until.timestamp() * 1_000) == clock.now().wall_ms + 10 * MINUTE
+    async with (
+        running_server(tmp_path, clock=clock) as server,
+        AsyncClient(server.address) as client,
+    ):
+        assert (await client.queues.get("mail")).settings.retention == Retention(
+            age=timedelta(0), delete_after=timedelta(minutes=10)
+        )
+        await retain(server, 10 * MINUTE)
+        assert await kept(client) == {job_id: JobState.STALE}
+        await retain(server, 1)
+        assert await kept(client) == {}

@@ -16,6 +16,7 @@ from jobline_server.engine import (
     queue_entries,
     schedule_entries,
     server_entries,
+    server_notes,
     webhook_entries,
 )
 from jobline_server.engine.allowance import TimeLimit
@@ -130,8 +131,8 @@ SHARD_FACTS: dict[type, Any_] = {
         moments,
         st.lists(
             st.builds(
-                server_entries.ServerNote,
-                st.sampled_from(server_entries.ServerNoteKind),
+                server_notes.ServerNote,
+                st.sampled_from(server_notes.ServerNoteKind),
                 moments,
                 text,
                 text,

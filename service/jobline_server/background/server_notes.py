@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from jobline_server.background.periodic import Counts
-from jobline_server.engine.server_entries import ServerNoteKind
+from jobline_server.engine.server_notes import ServerNoteKind
 from jobline_server.engine.values import Now
 from jobline_server.runtime.calls.presence import Presence
 from jobline_server.runtime.core import Core

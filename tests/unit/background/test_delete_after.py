@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from jobline_server.engine.limits import DAY_MS, HOUR_MS, MINUTE_MS
 from jobline_server.engine.values import JobState
+from jobline_server.runtime.clock import ManualClock
 from jobline_server.runtime.obstacles import ObstacleKind
 from tests.unit.background.conftest import Keeping
+from tests.unit.runtime.conftest import working
 
 STALE = JobState.STALE
 
@@ -73,3 +77,21 @@ async def test_explain_says_when_a_stale_job_is_deleted(keeping: Keeping) -> Non
     state, [obstacle] = await explain(job_id)
     assert (state, obstacle.kind) == (STALE, ObstacleKind.ENDED)
     assert obstacle.until_ms == keeping.clock.now().wall_ms + MINUTE_MS
+
+
+async def test_stale_jobs_are_not_aged_again_after_a_start(tmp_path: Path) -> None:
+    """They are past their age; others of their queue are aged as before."""
+    clock = ManualClock()
+    async with working(tmp_path, clock) as runtime:
+        keeping = Keeping(runtime, clock)
+        await keeping.sets(age_ms=MINUTE_MS)
+        (stale,) = await keeping.cancel()
+        assert await keeping.after(MINUTE_MS + 1) == {"staled": 1}
+        (other,) = await keeping.cancel()
+    async with working(tmp_path, clock) as runtime:
+        keeping = Keeping(runtime, clock)
+        assert await keeping.after(1) == {}
+        assert await keeping.after(MINUTE_MS) == {"staled": 1}
+        assert await keeping.kept() == {stale: STALE, other: STALE}
+        assert await keeping.after(HOUR_MS) == {"deleted": 1}
+        assert await keeping.after(1 + MINUTE_MS) == {"deleted": 1}

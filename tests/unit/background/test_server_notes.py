@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jobline_server.background.server_notes import NoteServer
-from jobline_server.engine.server_entries import ServerNoteKind
+from jobline_server.engine.server_notes import ServerNoteKind
 from jobline_server.runtime.calls.server_notes import ServerNotes
 from jobline_server.runtime.clock import ManualClock
 from jobline_server.runtime.runtime import Runtime

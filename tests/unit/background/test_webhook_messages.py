@@ -6,7 +6,7 @@ import pytest
 
 from jobline.v1.event_pb2 import EventKind
 from jobline_server.background import webhook_messages
-from jobline_server.background.webhook_messages import Filter, Found, filters_of, found_in
+from jobline_server.background.webhook_messages import Filter, Found, filters_of, found_in, type_of
 from jobline_server.engine.rules import JobRules
 from jobline_server.engine.webhook import JOBS_WEBHOOK, Secrets, Webhook, WebhookSettings
 from jobline_server.wire.event_runs import Columns, EventRun, EventView
@@ -64,3 +64,23 @@ def test_queues_that_match_are_remembered_within_bounds(monkeypatch: pytest.Monk
             view = EventView(0, 1, 1_000, DONE, queue)
             assert one.wants_kind(view) == queue.startswith("m")
             assert len(one._queues) <= 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        (EventKind.EVENT_KIND_WORKER_CONNECTED, "worker.connected"),
+        (EventKind.EVENT_KIND_WORKER_LOST, "worker.lost"),
+        (EventKind.EVENT_KIND_STORAGE_LOW, "storage.low"),
+        (EventKind.EVENT_KIND_DEAD_EXPIRED, "job.dead_expired"),
+    ],
+)
+def test_a_webhook_may_ask_for_events_of_the_server(kind: int, name: str) -> None:
+    """They have no queue: one that is for queues of a pattern is not told."""
+    assert type_of(kind) == name
+    run = EventRun(EventView(0, 1, 1_000, int(kind), "", worker="w"))
+    assert [*found_in(run, filters(events=(int(kind),)), 5)] == [Found("w", 0, 0, 0)]  # type: ignore[arg-type]
+    webhook = Webhook(
+        "w", 1, WebhookSettings(url=URL, events=(int(kind),), queue="m*"), Secrets(b"")
+    )
+    assert [*found_in(run, filters_of([webhook]), 5)] == []

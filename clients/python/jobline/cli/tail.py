@@ -71,12 +71,16 @@ def _parts(event: Event) -> list[str]:
     if event.job_id:
         parts.append(f"{event.job_id}")
     parts += [event.name] if event.name else []
+    if event.group and event.group != event.name:
+        parts.append(f"group {event.group}")
     if event.worker:
         parts.append(f"at {event.worker}")
     if event.attempt:
         parts.append(f"attempt {event.attempt}")
     if event.progress:
         parts.append(f"{event.progress:.0f} %")
+    if event.principal:
+        parts.append(f"by {event.principal}")
     piece = event.partial.decode(errors="replace")[:PIECE_CHARACTERS_MAX]
     details = [reason_name(event.reason), event.error_type, event.error_message, event.message]
     details.append(piece)

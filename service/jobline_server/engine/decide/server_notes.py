@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jobline_server.engine.server_entries import ServerNote, ServerNoted
+from jobline_server.engine.server_entries import ServerNoted
+from jobline_server.engine.server_notes import ServerNote
 from jobline_server.engine.values import Now
 from jobline_server.engine.view import ShardView
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from jobline_server.dispatch.frames import Open
-from jobline_server.engine.server_entries import ServerNoteKind
+from jobline_server.engine.server_notes import ServerNoteKind
 from jobline_server.runtime.calls.server_notes import ServerNotes
 from jobline_server.runtime.core import Core
 

@@ -11,7 +11,7 @@ from collections import Counter
 
 from jobline_server.engine.decide.server_notes import decide_note_server
 from jobline_server.engine.rates import RateLimit, TokenBucket
-from jobline_server.engine.server_entries import ServerNote, ServerNoteKind
+from jobline_server.engine.server_notes import ServerNote, ServerNoteKind
 from jobline_server.runtime.core import Core
 
 # The shard whose journal has the notes.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from jobline.v1 import entry_pb2, event_pb2
-from jobline_server.engine.server_entries import ServerNote, ServerNoted, ServerNoteKind
+from jobline_server.engine.server_entries import ServerNoted
+from jobline_server.engine.server_notes import ServerNote, ServerNoteKind
 from jobline_server.storage.codec.table import FactRow, FactTable, whole
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from jobline_server.dispatch.frames import Goaway, Open, Worker, WorkerFrame
 from jobline_server.engine.limits import DISCONNECT_GRACE_MS, LEASE_MS_DEFAULT
-from jobline_server.engine.server_entries import ServerNoteKind
+from jobline_server.engine.server_notes import ServerNoteKind
 from jobline_server.runtime.calls import presence as presence_module
 from jobline_server.runtime.calls.server_notes import ServerNotes
 from jobline_server.runtime.calls.worker_stream import WorkerStream

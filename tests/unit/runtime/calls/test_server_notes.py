@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from jobline_server.engine.server_entries import ServerNote, ServerNoted, ServerNoteKind
+from jobline_server.engine.server_entries import ServerNoted
+from jobline_server.engine.server_notes import ServerNote, ServerNoteKind
 from jobline_server.runtime.calls.server_notes import (
     BURST,
     COMMIT_NOTES,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from jobline.v1.event_pb2 import EventKind
 from jobline_server.engine.effects import Applied
-from jobline_server.engine.server_entries import ServerNote, ServerNoted, ServerNoteKind
+from jobline_server.engine.server_entries import ServerNoted
+from jobline_server.engine.server_notes import ServerNote, ServerNoteKind
 from jobline_server.runtime.watch.events import event_runs
 
 
