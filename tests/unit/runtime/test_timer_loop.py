@@ -10,6 +10,7 @@ from jobline_server.engine import limits
 from jobline_server.engine.apply.bookkeeping import close_gate
 from jobline_server.engine.commands import Leased, Pull, Push
 from jobline_server.engine.decide.admin import decide_cancel
+from jobline_server.engine.decide.limiters import decide_delete_limiter, decide_put_limiter
 from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel
 from jobline_server.runtime import timer_loop
 from jobline_server.runtime.clock import ManualClock
@@ -79,3 +80,12 @@ async def test_timers_wait_for_the_disk(runtime: Runtime, monkeypatch: pytest.Mo
         commits += 1
     assert not shard.dependencies.has_any
     assert (most < 40, commits > 3) == (True, True)
+
+
+async def test_timers_rest_once_the_only_limiter_is_deleted(runtime: Runtime) -> None:
+    """They took a whole core from then on: what nobody opens was due all the time."""
+    shard, now = runtime.core.slots[0].shard, runtime.core.now()
+    decide_put_limiter(shard, now, "api", None, 5)
+    decide_delete_limiter(shard, now, "api")
+    runtime.timer_loop.run_due()
+    assert runtime.timer_loop._until_next() == timer_loop.TIMER_CHECK_MS
