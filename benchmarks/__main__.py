@@ -93,7 +93,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "P14": idle.idle,
     "P15": _look_on,
 }
-# Longer ones, which have a table of their own. By name they run with as many as they are called, for
+# Longer ones, which have a table of their own. By name they run with as many as the name says, for
 # half an hour; a run of everything, and what is kept, has fewer: some four minutes.
 LONG: dict[str, Benchmark] = {
     "million": running.act_on_many,
