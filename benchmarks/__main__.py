@@ -10,9 +10,11 @@ import argparse
 import gc
 import shutil
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from pathlib import Path
 from time import perf_counter
+from typing import NamedTuple
 
 import uvloop
 from rich.console import Console
@@ -91,10 +93,15 @@ BENCHMARKS: dict[str, Benchmark] = {
     "P14": idle.idle,
     "P15": _look_on,
 }
-# Longer ones, which run only if they are asked for.
-PARTS: dict[str, Benchmark] = {
-    "million": running.act_on_a_million,
+# Longer ones, which have a table of their own. By name they run with as many as the name says, for
+# half an hour; a run of everything, and what is kept, has fewer: some four minutes.
+LONG: dict[str, Benchmark] = {
+    "million": running.act_on_many,
     "schedules": scheduled.many_schedules,
+}
+SHORTENED: dict[str, Benchmark] = {
+    "million": partial(running.act_on_many, jobs=100_000),
+    "schedules": partial(scheduled.many_schedules, schedules=30_000),
 }
 # On the disk of the checkout: /tmp may be memory, and fsync nothing.
 DIRECTORY = report.ROOT / ".bench"
@@ -105,7 +112,7 @@ def main() -> int:
     arguments = _arguments()
     console = Console(width=None if sys.stdout.isatty() else 200)
     try:
-        chosen = _chosen(arguments.profile or arguments.only)
+        chosen = choose(arguments.profile or arguments.only, is_kept=arguments.write)
         h2load.check_installed()
         machine.check_cores()
         if arguments.profile:
@@ -129,24 +136,48 @@ def _arguments() -> argparse.Namespace:
         "--directory", type=Path, default=DIRECTORY, help="Where servers keep their files."
     )
     arguments = parser.parse_args()
-    if arguments.write and (arguments.only or arguments.quick or arguments.profile):
-        parser.error("--write keeps whole runs only: not with --only, --quick or --profile")
+    if arguments.write and (arguments.quick or arguments.profile or not is_whole(arguments.only)):
+        by_name = f"--only {','.join(LONG)}"
+        parser.error(f"--write keeps whole tables: no --quick, no --profile, {by_name} or none")
     return arguments
 
 
-def _chosen(words: str) -> list[Benchmark]:
-    """Benchmarks by their numbers; none named: all."""
-    known = BENCHMARKS | PARTS
-    names = [word.strip() for word in words.split(",")]
-    numbers = [name if name in PARTS else name.upper() for name in names if name]
-    unknown = [number for number in numbers if number not in known]
+class Chosen(NamedTuple):
+    """Benchmarks that are to run: those of the first table, and long ones, of the second."""
+
+    short: Sequence[Benchmark]
+    long: Sequence[Benchmark]
+
+
+def choose(words: str, *, is_kept: bool = False) -> Chosen:
+    """Returns benchmarks by their names; none named: all. The long ones are shortened unless they
+    were named and their figures are not kept. Raises `ValueError` for a name that there is not.
+    """
+    names = _names(words)
+    known = BENCHMARKS | LONG
+    unknown = [name for name in names if name not in known]
     if unknown:
         raise ValueError(f"no benchmark {', '.join(unknown)}; there are {', '.join(known)}")
-    return [known[number] for number in numbers or BENCHMARKS]
+    long = LONG if names and not is_kept else SHORTENED
+    names = names or [*known]
+    return Chosen(
+        [BENCHMARKS[name] for name in names if name in BENCHMARKS],
+        [long[name] for name in names if name in long],
+    )
+
+
+def is_whole(words: str) -> bool:
+    """Returns whether each table that these benchmarks have rows of has all its rows."""
+    return sorted(_names(words)) in ([], sorted(LONG))
+
+
+def _names(words: str) -> list[str]:
+    names = [word.strip() for word in words.split(",")]
+    return [name if name in LONG else name.upper() for name in names if name]
 
 
 async def _run(
-    chosen: list[Benchmark], arguments: argparse.Namespace, console: Console, directory: Path
+    chosen: Chosen, arguments: argparse.Namespace, console: Console, directory: Path
 ) -> int:
     began = perf_counter()
     around = machine.look(directory)
@@ -165,24 +196,35 @@ async def _run(
     )
     # The load's own garbage must not be collected while it is timed.
     gc.disable()
-    failed = False
-    for benchmark in chosen:
-        try:
-            await benchmark(bench)
-        except CANNOT_MEASURE as error:
-            failed = True
-            console.print(f"[red]not measured: {error}[/red]")
-        gc.collect()
+    failed = await _measure(bench, chosen.short, console)
+    short = len(bench.figures)
+    failed |= await _measure(bench, chosen.long, console)
     console.print(report.table(bench.figures))
     console.print(f"{perf_counter() - began:.0f} s in all")
     shutil.rmtree(directory, ignore_errors=True)
     if failed:
         return 1
     if arguments.write:
-        command = "python -m benchmarks --write"
-        for path in report.write(bench.figures, around, command):
+        written: list[Path] = []
+        if chosen.short:
+            written += report.write(bench.figures[:short], around)
+        written += report.write_long(bench.figures[short:], around, arguments.only)
+        for path in dict.fromkeys(written):
             console.print(f"written: {path.relative_to(report.ROOT)}")
     return 0
+
+
+async def _measure(bench: Bench, benchmarks: Sequence[Benchmark], console: Console) -> bool:
+    """Runs benchmarks; returns whether one could not be measured."""
+    failed = False
+    for benchmark in benchmarks:
+        try:
+            await benchmark(bench)
+        except CANNOT_MEASURE as error:
+            failed = True
+            console.print(f"[red]not measured: {error}[/red]")
+        gc.collect()
+    return failed
 
 
 def _warn_of_company(console: Console) -> None:

@@ -17,6 +17,10 @@ DOCS = ROOT / "docs" / "benchmarks.md"
 README = ROOT / "README.md"
 BEGIN = "<!-- figures: begin, written by `python -m benchmarks --write` -->"
 END = "<!-- figures: end -->"
+# The table of the long benchmarks, which are also run by themselves.
+BEGIN_LONG = "<!-- long figures: begin, written by `python -m benchmarks --write` -->"
+END_LONG = "<!-- long figures: end -->"
+COMMAND = "python -m benchmarks --write"
 
 # What the README shows, by number and the beginning of what was measured: the figures that people
 # ask for first, with the one-at-a-time figure beside the batched ones.
@@ -81,14 +85,21 @@ def _cells(figure: Figure) -> list[str]:
     ]
 
 
-def write(figures: Sequence[Figure], machine: Machine, command: str) -> list[Path]:
+def write(figures: Sequence[Figure], machine: Machine) -> list[Path]:
     """Keeps figures in the docs, and in the README where it has a place for them."""
     written = [DOCS]
-    _replace(DOCS, _docs_part(figures, machine, command))
+    _replace(DOCS, _docs_part(figures, machine, COMMAND), BEGIN, END)
     if README.exists() and BEGIN in README.read_text():
-        _replace(README, _readme_part(figures, machine))
+        _replace(README, _readme_part(figures, machine), BEGIN, END)
         written.append(README)
     return written
+
+
+def write_long(figures: Sequence[Figure], machine: Machine, only: str) -> list[Path]:
+    """Keeps the figures of the long benchmarks in the docs; `only` are those asked for by name."""
+    command = f"{COMMAND} --only {only}" if only else COMMAND
+    _replace(DOCS, _docs_part(figures, machine, command), BEGIN_LONG, END_LONG)
+    return [DOCS]
 
 
 def _docs_part(figures: Sequence[Figure], machine: Machine, command: str) -> str:
@@ -119,9 +130,10 @@ def _markdown_row(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
-def _replace(path: Path, part: str) -> None:
-    before, begin, rest = path.read_text().partition(BEGIN)
-    _, end, after = rest.partition(END)
+def _replace(path: Path, part: str, first: str, last: str) -> None:
+    """Puts a part between two lines of a file."""
+    before, begin, rest = path.read_text().partition(first)
+    _, end, after = rest.partition(last)
     if not begin or not end:
-        raise ValueError(f"{path} has no place for figures: a line {BEGIN!r} and a line {END!r}")
-    path.write_text(f"{before}{BEGIN}\n{part}\n{END}{after}")
+        raise ValueError(f"{path} has no place for figures: a line {first!r} and a line {last!r}")
+    path.write_text(f"{before}{first}\n{part}\n{last}{after}")

@@ -35,11 +35,11 @@ class Measured:
     seconds: float
 
 
-async def act_on_a_million(bench: Bench) -> None:
-    """P15: each call of operators, and each list, with a million jobs of each kind."""
+async def act_on_many(bench: Bench, jobs: int = JOBS) -> None:
+    """P15: each call of operators, and each list, with many jobs of each kind."""
     file = bench.fresh_directory().with_suffix(".steps")
     steps = Steps(file, make=True)
-    jobs = bench.scaled(JOBS)
+    jobs = bench.scaled(jobs)
     module = f"benchmarks.million.stepping {file}"
     async with (
         _server(bench, module.split()) as server,

@@ -94,14 +94,14 @@ class World:
 
 async def fill(world: World) -> None:
     """Makes the jobs of every kind."""
-    await world.call(
-        "QueueService/UpdateQueue",
-        {
-            "queue": EXPIRED,
-            "settings": {"ttl": "1s", "expiredToDead": True},
-            "updateMask": "ttl,expiredToDead",
-        },
-    )
+    for queue in ENDED:
+        # By itself a queue keeps 100,000 completed jobs.
+        settings: dict[str, Any] = {"retention": {"count": str(world.jobs)}}
+        if queue == EXPIRED:
+            settings |= {"ttl": "1s", "expiredToDead": True}
+        mask = ",".join(settings)
+        update = {"queue": queue, "settings": settings, "updateMask": mask}
+        await world.call("QueueService/UpdateQueue", update)
     for fill_one in (_lots, _own, _later, _grouped, _blocked, _batched, _expired, _done, _dead):
         await fill_one(world)
     await _until_expired(world)

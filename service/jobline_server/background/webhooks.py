@@ -191,6 +191,9 @@ class TellWebhooks:
         run, now_ms, made = part.run.part(part.skip, part.count), self.core.wall_ms(), 0
         # Of a million jobs at once only the last ones would not be dropped again.
         for found in found_in(run, self._filters, limits.WEBHOOK_PENDING_MAX):
+            if found is None:
+                await asyncio.sleep(0)  # noqa: TID251  # it does not wait
+                continue
             made += 1
             if found.dropped:
                 new.drop(found.webhook, found.dropped)

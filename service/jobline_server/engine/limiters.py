@@ -229,6 +229,8 @@ class Limiters:
     def _forget(self, limiter: Limiter) -> None:
         if limiter.is_over() and self.by_name.get(limiter.name) is limiter:
             del self.by_name[limiter.name]
+            # Without limiters nobody calls `open_due`, and a look that is due would stay due.
+            limiter.asked_ms = None
 
 
 def _sweep_one(limiter: Limiter) -> None:

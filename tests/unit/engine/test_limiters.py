@@ -166,3 +166,14 @@ def test_deleted_limiter_lets_its_jobs_go(world):
     decide_delete_limiter(world.shard, world.now, "api")
     world.ack(held)
     assert not world.shard.limiters
+
+
+def test_deleted_limiter_is_never_due_again(world):
+    """A look at it stayed due for ever: the timers of the server ran round and round."""
+    put(world, most=1)
+    assert world.shard.limiters.first_ms() is not None, "changed settings are looked at"
+    decide_delete_limiter(world.shard, world.now, "api")
+    assert not world.shard.limiters
+    assert world.shard.limiters.first_ms() is None
+    put(world, most=1)
+    assert world.shard.limiters.first_ms() is not None

@@ -10,6 +10,7 @@ from jobline_server.engine import limits
 from jobline_server.engine.apply.bookkeeping import close_gate
 from jobline_server.engine.commands import Leased, Pull, Push
 from jobline_server.engine.decide.admin import decide_cancel
+from jobline_server.engine.decide.limiters import decide_delete_limiter, decide_put_limiter
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel
 from jobline_server.runtime import timer_loop
@@ -110,3 +111,12 @@ async def test_timers_do_not_rest_while_anything_may_become_due(
     await runtime.pushes.push(delayed(runtime, 10**9))
     for _ in range(3):
         await asyncio.wait_for(runtime.timer_loop.step(), 20)
+
+
+async def test_timers_rest_once_the_only_limiter_is_deleted(runtime: Runtime) -> None:
+    """They took a whole core from then on: what nobody opens was due all the time."""
+    shard, now = runtime.core.slots[0].shard, runtime.core.now()
+    decide_put_limiter(shard, now, "api", None, 5)
+    decide_delete_limiter(shard, now, "api")
+    runtime.timer_loop.run_due()
+    assert runtime.timer_loop._until_next() == timer_loop.REST_MS

@@ -18,6 +18,7 @@ from jobline_server.runtime.calls.bulk_verbs import BulkVerbs
 from jobline_server.runtime.calls.operations import NO_TARGET, Operations, Target
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.ended.ended_jobs import EndedJobs, LookupResult
+from jobline_server.runtime.pace import Pace
 from jobline_server.runtime.queries import walks
 from jobline_server.runtime.slots import ShardSlot
 from jobline_server.runtime.views import NO_AUDIT, Audit, BulkResult, JobFilter, Selection
@@ -27,6 +28,9 @@ DELETABLE = frozenset({JobState.SCHEDULED, JobState.BLOCKED, JobState.READY}) | 
 
 # Slices that are decided before one waits for the disk: a commit each would take most of the time.
 SLICES_A_COMMIT = 8
+# Jobs of a slice that are decided between two looks at the time: 1 ms, and 7 ms if each is split
+# off its lot, or lets the next one of its group in.
+DECIDED_AT_ONCE = 250
 
 OnLive = Callable[[Shard, Sequence[int], BulkResult], Sequence[int]]
 OnEnded = Callable[[Shard, LookupResult, BulkResult], Sequence[int]]
@@ -162,8 +166,7 @@ class Bulk:
             left: Sequence[int] = [ids[index] for index in indexes]
             shard = slot.shard
             if verb.on_live is not None:
-                left = verb.on_live(shard, left, result)
-                self._core.after_decision(slot)
+                left = await self._change_live(verb.on_live, slot, left, result)
             skipped += [job_id for job_id in left if shard.state_of(job_id) is not None]
             gone = [job_id for job_id in left if shard.state_of(job_id) is None]
             if gone and verb.on_ended is not None:
@@ -175,6 +178,20 @@ class Bulk:
         nowhere = [ids[index] for index in owners.nowhere]
         skipped += nowhere
         result.not_found_ids += nowhere
+
+    async def _change_live(
+        self, change: OnLive, slot: ShardSlot, ids: Sequence[int], result: BulkResult
+    ) -> list[int]:
+        """Changes the jobs of a slice, a few milliseconds at a time; returns the ids that it was
+        not done to. They may change in between: each is decided as it is then.
+        """
+        left: list[int] = []
+        pace = Pace()
+        for at in range(0, len(ids), DECIDED_AT_ONCE):
+            left += change(slot.shard, ids[at : at + DECIDED_AT_ONCE], result)
+            self._core.after_decision(slot)
+            await pace.rest()
+        return left
 
     async def _change_ended(
         self, change: OnEnded, slot: ShardSlot, ids: Sequence[int], result: BulkResult
@@ -217,8 +234,7 @@ class Bulk:
                     result.requested += active
                     result.count += len(found) - active
                 elif verb.on_live is not None and found:
-                    verb.on_live(slot.shard, list(found), result)
-                    self._core.after_decision(slot)
+                    await self._change_live(verb.on_live, slot, list(found), result)
                     slices += 1
                     if slices % SLICES_A_COMMIT == 0:
                         await self._core.commits.wait()

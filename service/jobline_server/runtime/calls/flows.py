@@ -13,9 +13,8 @@ the first part, and has it wait for the roots after the last one: all in the sam
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 from jobline_server.engine.commands import Push, RefusalKind, Refused
@@ -30,10 +29,8 @@ from jobline_server.engine.decide.push import decide_push
 from jobline_server.engine.values import JobState
 from jobline_server.runtime.calls.payload_checks import PayloadChecks
 from jobline_server.runtime.core import Core
+from jobline_server.runtime.pace import Pace
 from jobline_server.runtime.slots import ShardSlot
-
-# Parts are read, checked and decided for so long in one step.
-SLICE_SECONDS = 0.005
 
 
 class FlowPart(NamedTuple):
@@ -58,19 +55,6 @@ class _Below(NamedTuple):
     roots: Sequence[int]
 
 
-@dataclass(slots=True)
-class _Pace:
-    """Frees the loop after each slice."""
-
-    began: float
-
-    async def rest(self) -> None:
-        """Lets others go on if the slice is over."""
-        if time.perf_counter() - self.began >= SLICE_SECONDS:
-            await asyncio.sleep(0)
-            self.began = time.perf_counter()
-
-
 class FlowCalls:
     """What producers do with flows."""
 
@@ -92,7 +76,7 @@ class FlowCalls:
         `decide_set_aside`, IDEMPOTENCY_MISMATCH, PAYLOAD_MISFIT, DISK_FULL or SHARD_UNAVAILABLE:
         nothing is stored.
         """
-        pace = _Pace(time.perf_counter())
+        pace = Pace()
         read: list[FlowPart] = []
         for part in parts:
             if part is not None:
@@ -142,7 +126,7 @@ class FlowCalls:
     ) -> list[int]:
         """Decides all parts. `Commits.exclusive` is held, so no commit is cut meanwhile."""
         self._check_accepting(parts, slots)
-        pace = _Pace(time.perf_counter())
+        pace = Pace()
         known = await self._known(jobs, parts, slots, pace)
         if known is not None:
             return known
@@ -185,7 +169,7 @@ class FlowCalls:
             self._core.check_accepting(slot, count)
 
     async def _known(
-        self, jobs: int, parts: Sequence[FlowPart], slots: Sequence[ShardSlot], pace: _Pace
+        self, jobs: int, parts: Sequence[FlowPart], slots: Sequence[ShardSlot], pace: Pace
     ) -> list[int] | None:
         """Returns the ids of the same flow if it came before, None if it did not."""
         ids = [0] * jobs
@@ -205,7 +189,7 @@ class FlowCalls:
         return None if missing else ids
 
     async def _check(
-        self, parts: Sequence[FlowPart], slots: Sequence[ShardSlot], pace: _Pace, roots: int
+        self, parts: Sequence[FlowPart], slots: Sequence[ShardSlot], pace: Pace, roots: int
     ) -> None:
         checks = FlowChecks(self._core.load)
         checks.check_children(roots)
@@ -217,7 +201,7 @@ class FlowCalls:
             await pace.rest()
 
     async def _decide(
-        self, jobs: int, parts: Sequence[FlowPart], slots: Sequence[ShardSlot], pace: _Pace
+        self, jobs: int, parts: Sequence[FlowPart], slots: Sequence[ShardSlot], pace: Pace
     ) -> list[int]:
         core, ids = self._core, [0] * jobs
         for part, slot in zip(parts, slots, strict=True):

@@ -24,6 +24,7 @@ from jobline_server.engine.values import JobState
 from jobline_server.runtime.commits.batches import CommittedBatch
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.ended.retention_hints import RetentionHints
+from jobline_server.runtime.pace import Pace
 from jobline_server.runtime.waiting import is_set_within
 from jobline_server.storage.ended_buffer import EndedBuffer, Taken
 from jobline_server.storage.ended_store import (
@@ -43,6 +44,8 @@ from jobline_server.storage.store import DiskFull
 WRITE_SECONDS = 1.0
 # Operations per write: the most that are repeated after a failure.
 WRITE_OPS = 500
+# Pieces of the buffer per write: as many operations, and 2 MiB of rows unless one is larger.
+WRITE_PIECES = 5
 
 
 class EndedWriter:
@@ -150,10 +153,13 @@ class EndedWriter:
             raise
 
     async def _put_pieces(self) -> None:
-        for piece in self._pieces:
+        pace = Pace()
+        for number, piece in enumerate(self._pieces, 1):
             self._take(piece)
-            await self._put()
-            await asyncio.sleep(0)
+            if number % WRITE_PIECES == 0:
+                await self._put()
+            await pace.rest()
+        await self._put()
 
     def _take(self, piece: Taken) -> None:
         """Takes a piece of the buffer. Completed jobs beyond what their queue keeps are not
@@ -198,9 +204,10 @@ class EndedWriter:
                 self._changed += len(ops)
 
     async def _take_all(self, pieces: Iterator[Taken]) -> None:
+        pace = Pace()
         for piece in pieces:
             self._take(piece)
-            await asyncio.sleep(0)
+            await pace.rest()
 
     async def _change(self, changes: Sequence[EndedOp]) -> None:
         if not changes:

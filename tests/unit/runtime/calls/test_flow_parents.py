@@ -16,7 +16,7 @@ from jobline_server.engine.decide.lease import decide_lease
 from jobline_server.engine.decide.push import decide_push
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.values import JobState
-from jobline_server.runtime.calls import flows
+from jobline_server.runtime import pace
 from jobline_server.runtime.calls.flows import FlowPart
 from jobline_server.runtime.clock import ManualClock
 from jobline_server.runtime.runtime import Runtime
@@ -55,7 +55,7 @@ async def push(
 @pytest.fixture
 def apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """The loop is free after each part."""
-    monkeypatch.setattr(flows, "SLICE_SECONDS", 0.0)
+    monkeypatch.setattr(pace, "SLICE_SECONDS", 0.0)
 
 
 @pytest.mark.usefixtures("apart")

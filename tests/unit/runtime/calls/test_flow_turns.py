@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jobline_server.runtime.calls import flows
+from jobline_server.runtime import pace
 from jobline_server.runtime.clock import ManualClock
 from tests.unit.runtime.calls.test_flows import SHARDS, a_flow, live, until
 from tests.unit.runtime.conftest import opened
@@ -35,7 +35,7 @@ async def test_caller_that_goes_away_while_it_waits_leaves_nothing(tmp_path: Pat
 async def test_caller_that_goes_away_later_leaves_a_whole_flow(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(flows, "SLICE_SECONDS", 0.0)
+    monkeypatch.setattr(pace, "SLICE_SECONDS", 0.0)
     async with opened(tmp_path, ManualClock(), shards=SHARDS) as runtime:
         call = asyncio.ensure_future(runtime.flows.push_flow(3, iter(a_flow())))
         await until(lambda: live(runtime) > 0)

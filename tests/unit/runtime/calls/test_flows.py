@@ -17,6 +17,7 @@ from jobline_server.engine.job_columns import JobColumns
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.ties import Ties
 from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, JobState, QueueSettings
+from jobline_server.runtime import pace as pace_module
 from jobline_server.runtime.calls import flows
 from jobline_server.runtime.calls.flows import FlowPart, placed, with_request_id
 from jobline_server.runtime.clock import ManualClock
@@ -78,7 +79,7 @@ async def until(condition: Callable[[], bool]) -> None:
 @pytest.fixture(params=[0.0, 1.0])
 def pace(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """The loop is free after each part, or never."""
-    monkeypatch.setattr(flows, "SLICE_SECONDS", request.param)
+    monkeypatch.setattr(pace_module, "SLICE_SECONDS", request.param)
 
 
 @pytest.mark.usefixtures("pace")
@@ -186,7 +187,7 @@ async def test_child_that_is_gone_before_its_parent_is_decided(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Somebody drains its queue between two slices."""
-    monkeypatch.setattr(flows, "SLICE_SECONDS", 0.0)
+    monkeypatch.setattr(pace_module, "SLICE_SECONDS", 0.0)
     async with opened(tmp_path, ManualClock(), shards=SHARDS) as runtime:
         task = asyncio.ensure_future(runtime.flows.push_flow(3, iter(a_flow())))
         await until(lambda: live(runtime) > 0)

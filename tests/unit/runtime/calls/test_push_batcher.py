@@ -11,12 +11,14 @@ import pytest
 from jobline_server.engine.commands import Push, Pushed, RefusalKind, Refused
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.producers import Call
+from jobline_server.engine.ties import Ties
 from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, JobOptions
 from jobline_server.runtime.calls import push_batcher
 from jobline_server.runtime.commits import commits
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.storage.store import DiskFull
 from tests.pushed_payloads import payloads_of
+from tests.pushed_rows import NewJob, rows_of
 
 OTHER_OPTIONS = JobOptions(name="other")
 
@@ -240,3 +242,26 @@ async def test_a_failed_disk_is_told_to_what_waits_for_the_commit(runtime: Runti
                 await waiting
         assert refused.value.kind is RefusalKind.STORAGE_FAILED
     runtime.core.commits.failed.exception()
+
+
+@pytest.mark.parametrize(("jobs", "decided"), [(3, True), (4, False)])
+async def test_many_jobs_with_ties_are_read_and_decided_in_two_steps(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch, jobs: int, decided: bool
+) -> None:
+    """A caller that goes away in between has pushed nothing."""
+    monkeypatch.setattr(push_batcher, "APART_TIES", 4)
+    rows = rows_of(NewJob(b"x", DEFAULT_OPTIONS, ties=Ties(group=f"g{n}")) for n in range(jobs))
+    push = replace(a_push(), payloads=Payloads.of([]), rows=rows)
+    tasks = [asyncio.ensure_future(runtime.pushes.push(push)) for _ in range(2)]
+    await asyncio.sleep(0)
+    assert bool(lives(runtime)) is decided
+    if not decided:
+        tasks[1].cancel()
+    outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+    kept = [one for one in outcomes if isinstance(one, Pushed)]
+    assert [one.count for one in kept] == [jobs] * len(kept)
+    assert lives(runtime) == jobs * len(kept) == jobs * (2 if decided else 1)
+
+
+def lives(runtime: Runtime) -> int:
+    return runtime.core.load.live_jobs

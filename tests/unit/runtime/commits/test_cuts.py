@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from jobline_server.engine.values import AckLevel, JobState
+from jobline_server.engine.entries import Fact, JobsCompleted, JobsPushed
+from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, JobState
+from jobline_server.runtime import pace
 from jobline_server.runtime.clock import ManualClock
 from jobline_server.runtime.commits import cuts
 from jobline_server.runtime.runtime import Runtime
@@ -35,7 +37,7 @@ async def test_a_commit_is_encoded_in_slices(
     """Trial C2: what came in during one fsync was encoded in one step of 27 ms. What comes in
     meanwhile belongs to the next commit, and all of it is there after a restart.
     """
-    monkeypatch.setattr(cuts, "SLICE_SECONDS", 0.0)
+    monkeypatch.setattr(pace, "SLICE_SECONDS", 0.0)
     async with opened(tmp_path, ManualClock()) as runtime:
         await pushed(runtime, PUSHES)
         shard = runtime.core.slots[0].shard
@@ -62,3 +64,27 @@ async def test_a_commit_is_encoded_in_slices(
         assert rows[1].chain_before == rows[0].chain
     async with opened(tmp_path, ManualClock()) as runtime:
         assert runtime.queues.get_queue("mail").counts[JobState.READY] == PUSHES + 1
+
+
+def test_pushes_of_many_jobs_are_not_encoded_together() -> None:
+    """Sixteen of a thousand jobs each, every one of another group, were one step of 50 ms. What
+    names jobs by runs costs the same however many they are.
+    """
+    few, many = pushed_rows(10), pushed_rows(cuts.PART_JOBS)
+    assert parts_of([many] * 3) == [1, 1, 1]
+    assert parts_of([few, many, few, few, many]) == [2, 3]
+    assert parts_of([few] * 40) == [16, 16, 8]
+    acked = JobsCompleted(1, [1], [100_000])
+    assert parts_of([acked] * 20) == [16, 4]
+    assert parts_of([]) == []
+
+
+def pushed_rows(jobs: int) -> JobsPushed:
+    return JobsPushed(1, "mail", 1, [DEFAULT_OPTIONS], [b"x"] * jobs)
+
+
+def parts_of(facts: list[Fact]) -> list[int]:
+    """How many facts each part has; all of them are there, in order."""
+    parts = [*cuts._parts_of(facts)]
+    assert [fact for part in parts for fact in part] == facts
+    return [*map(len, parts)]

@@ -9,12 +9,19 @@ from collections.abc import Sequence
 import pytest
 
 from jobline_server.engine.commands import Push, Refused
+from jobline_server.engine.decide.admin import decide_cancel
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, JobState
+from jobline_server.runtime import pace
+from jobline_server.runtime.ended import writer as writer_module
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.runtime.views import Audit, Selection
+from jobline_server.storage import ended_rows
+from jobline_server.storage.ended_buffer import BUDGET_ITEMS
 from jobline_server.storage.ended_store import EndedOp
 from jobline_server.storage.store import DiskFull
+from tests.pushed_rows import NewJob, rows_of
+from tests.unit.runtime.calls.test_bulk import Work
 from tests.unit.runtime.commits.test_commits import a_pull
 
 
@@ -59,6 +66,7 @@ async def test_the_rest_of_what_was_taken_follows_the_piece_that_failed(
     """The buffer hands out pieces; those behind the failed one are not forgotten."""
     slices = runtime.ended.writer._buffer.slices
     monkeypatch.setattr(type(runtime.ended.writer._buffer), "slices", lambda _buffer: slices(1))
+    monkeypatch.setattr(writer_module, "WRITE_PIECES", 1)
     write, tried = runtime.ended.ended_store.write, 0
 
     async def full_once(ops: Sequence[EndedOp]) -> None:
@@ -136,3 +144,32 @@ async def test_a_job_that_waits_for_room_is_found(
     with pytest.raises(Refused, match="no job"):
         await runtime.jobs.get_job(first)
     assert (await runtime.jobs.get_job(second)).state is JobState.COMPLETED
+
+
+async def test_rows_are_made_and_written_in_slices(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thousand jobs that ended one by one were made into rows in one step, up to 31 ms. Several
+    slices share a write.
+    """
+    jobs = 1_200
+    rows = rows_of(NewJob(b"x", DEFAULT_OPTIONS) for _ in range(jobs))
+    push = Push("a", DEFAULT_OPTIONS, rows=rows, level=AckLevel.BUFFERED)
+    first_id = (await runtime.pushes.push(push)).first_id
+    slot = runtime.core.slots.of_queue("a")
+    decide_cancel(slot.shard, runtime.core.now(), range(first_id, first_id + jobs))
+    runtime.core.after_decision(slot)
+    await runtime.core.commits.commit_once()
+    monkeypatch.setattr(pace, "SLICE_SECONDS", 0.0)
+    work = Work(monkeypatch, [(ended_rows, "_job_row")])
+    write, written = runtime.ended.ended_store.write, list[int]()
+
+    async def counted(ops: Sequence[EndedOp]) -> None:
+        written.append(len(ops))
+        await write(ops)
+
+    monkeypatch.setattr(runtime.ended.ended_store, "write", counted)
+    await work.of(runtime.ended.write())
+    assert (work.total, sum(written)) == (jobs, jobs)
+    assert work.most <= BUDGET_ITEMS
+    assert written == [500, 500, 200]
