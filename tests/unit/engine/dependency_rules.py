@@ -17,7 +17,7 @@ from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.rules import DependencyPolicy
 from jobline_server.engine.ties import NO_TIES, Ties
 from jobline_server.engine.unique_rule import UniqueMode, UniqueRule
-from jobline_server.engine.values import AckLevel
+from jobline_server.engine.values import AckLevel, JobState
 from tests.pushed_rows import NewJob, rows_of
 from tests.unit.engine import reference_dependencies
 from tests.unit.engine.histories import DELAYS, KIND, LEVELS, OPTIONS, QUEUE
@@ -101,6 +101,6 @@ class DependencyRules(RuleBasedStateMachine):
         assert refused == reference_dependencies.set_aside(both.model, *lease)
         reached[f"children added: {refused or 'DONE'}"] += 1
         if not refused:
-            states = {child: both.shard.state_of(child) for child in new}
+            states = dict.fromkeys(new, JobState.READY)
             decide_add_children(both.shard, both.now, lease[0], states)
             reference_dependencies.add_children(both.model, lease[0], new)
