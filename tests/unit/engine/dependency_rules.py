@@ -5,16 +5,23 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, rule
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
-from jobline_server.engine.commands import Push
+from jobline_server.engine.commands import Push, Refused
+from jobline_server.engine.decide.add_children import (
+    FlowParent,
+    decide_add_children,
+    decide_set_aside,
+)
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.rules import DependencyPolicy
 from jobline_server.engine.ties import NO_TIES, Ties
 from jobline_server.engine.unique_rule import UniqueMode, UniqueRule
+from jobline_server.engine.values import AckLevel, JobState
 from tests.pushed_rows import NewJob, rows_of
+from tests.unit.engine import reference_dependencies
 from tests.unit.engine.histories import DELAYS, KIND, LEVELS, OPTIONS, QUEUE
-from tests.unit.engine.side_by_side import SideBySide
+from tests.unit.engine.side_by_side import SideBySide, reached
 
 POLICIES = st.sampled_from([None, *DependencyPolicy])
 CHILDREN = st.lists(
@@ -33,6 +40,10 @@ CHILDREN = st.lists(
     min_size=1,
     max_size=4,
 )
+
+
+def has_leases(machine):
+    return machine.both.leases
 
 
 class DependencyRules(RuleBasedStateMachine):
@@ -66,3 +77,30 @@ class DependencyRules(RuleBasedStateMachine):
                 )
             )
         self.both.push(Push(queue, OPTIONS[0], rows_of(jobs), Payloads.of([]), 0, level, atomic))
+
+    @precondition(has_leases)
+    @rule(pick=st.integers(0, 400), queue=QUEUE, children=st.integers(1, 3))
+    def add_children(self, pick, queue, children):
+        """A worker sets its job aside for new children. As a flow is checked before, they are
+        pushed first here, where there may be no room for them.
+        """
+        both = self.both
+        before = {*both.model.jobs}
+        plain = Payloads.of([b"c"] * children)
+        both.push(Push(queue, OPTIONS[0], rows_of([]), plain, 0, AckLevel.FSYNCED))
+        new = [job_id for job_id in both.model.jobs if job_id not in before]
+        if not new:
+            return
+        both.begin()
+        lease = both.lease_at(pick)
+        try:
+            decide_set_aside(both.shard, both.now, FlowParent(*lease), len(new))
+            refused = ""
+        except Refused as refusal:
+            refused = refusal.kind.value
+        assert refused == reference_dependencies.set_aside(both.model, *lease)
+        reached[f"children added: {refused or 'DONE'}"] += 1
+        if not refused:
+            states = dict.fromkeys(new, JobState.READY)
+            decide_add_children(both.shard, both.now, lease[0], states)
+            reference_dependencies.add_children(both.model, lease[0], new)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from jobline_server.engine.dependencies import ParentEnd
 from jobline_server.engine.rules import DependencyPolicy
-from jobline_server.engine.values import EndReason, JobState
+from jobline_server.engine.values import EndReason, JobState, LeaseReason, SettleOutcome
 from tests.unit.engine.reference_jobs import ModelJob, first
 from tests.unit.engine.reference_model import ReferenceModel
 
@@ -94,6 +94,31 @@ def tell(model: ReferenceModel, parents: Iterable[int]) -> None:
         alike.setdefault((parent, policy is Policy.CANCEL), []).append(job)
     for (_, cancelled), jobs in alike.items():
         end_for_it(model, jobs, cancelled=cancelled)
+
+
+def set_aside(model: ReferenceModel, job_id: int, delivery: int) -> str:
+    """A worker ends the lease of its job, which will wait for children; says why it may not."""
+    job = model.active(job_id, delivery)
+    if isinstance(job, SettleOutcome):
+        return "LEASE_LOST"
+    if job.cancel_requested or job.volatile:
+        return "WRONG_STATE"
+    model.leave_worker(job)
+    job.state, job.holder, job.due = JobState.BLOCKED, None, (0, 0)
+    job.why = LeaseReason.CHILDREN_ENDED
+    if job.group and not model.fairness.is_fair(job.queue):
+        model.groups.postpone(job)
+    return ""
+
+
+def add_children(model: ReferenceModel, job_id: int, children: list[int]) -> None:
+    """A job that was set aside waits for these, which were pushed just now."""
+    job = model.jobs[job_id]
+    timeout_ms = first(
+        job.options.rules.block_timeout_ms, model.settings(job.queue).block_timeout_ms, 0
+    )
+    job.parents_left = children
+    job.blocked_until_ms = model.wall_ms + timeout_ms if timeout_ms else 0
 
 
 def time_out(model: ReferenceModel) -> None:

@@ -116,7 +116,7 @@ class ReferenceState(GroupsOfModel):
             to_front = job.options.rules.lifo or self.groups.is_dead_head(job)
             job.place = self._front if to_front else self._tail
         self.fairness.come(job)
-        self._settle(job)
+        self.leave_worker(job)
         job.state = S.READY
         job.offset = 0 if job.volatile else self.offset
         job.holder, job.due = None, (0, 0)
@@ -127,7 +127,7 @@ class ReferenceState(GroupsOfModel):
         elif job.group:
             self.ready_in_group(job, again=again)
 
-    def _settle(self, job: ModelJob) -> None:
+    def leave_worker(self, job: ModelJob) -> None:
         if job.state is S.ACTIVE:
             self.fairness.settle(job, self.wall_ms)
 
@@ -139,11 +139,11 @@ class ReferenceState(GroupsOfModel):
             self.ready(job)
 
     def wait_until(self, job: ModelJob, run_at_ms: int, with_id: int) -> None:
-        self._settle(job)
+        self.leave_worker(job)
         job.state, job.holder, job.due = S.SCHEDULED, None, (run_at_ms, with_id)
 
     def end(self, job: ModelJob, state: JobState, reason: EndReason = EndReason.NONE) -> None:
-        self._settle(job)
+        self.leave_worker(job)
         job.state, job.reason = state, reason
         job.retry_ms = retry_ms(job, self.settings(job.queue), self.wall_ms)
         if job.group:

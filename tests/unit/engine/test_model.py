@@ -231,6 +231,7 @@ RARE = {
     "DEAD: TIMEOUT",
     "DEAD: WORKER_LOST",
     "EXPIRED: EXPIRED",
+    "READY again: CHILDREN_ENDED",
     "SCHEDULED again: RELEASED",
     "SCHEDULED again: RETRY",
     "SCHEDULED again: STALLED",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from jobline_server.engine.decide.limiters import decide_put_limiter
+from jobline_server.engine.group_settings import GroupSettings
 from jobline_server.engine.rules import NO_RULES, DeliveryMode, JobRules
 from jobline_server.engine.ties import Ties
 from jobline_server.engine.unique_rule import UniqueMode, UniqueRule
@@ -14,12 +15,8 @@ from jobline_server.engine.values import (
 from tests.pushed_rows import NewJob
 from tests.shard_image import image_of
 from tests.unit.engine.added_children import add, below, end
-from tests.unit.engine.dependents import (
-    BLOCKED,
-    is_free,
-    push,
-    told,
-)
+from tests.unit.engine.dependents import BLOCKED, READY, is_free, push, told
+from tests.unit.engine.fair_world import FairWorld
 
 
 def test_its_places_are_free_while_it_waits(world):
@@ -120,3 +117,18 @@ def test_recovery_is_the_same_at_each_step(world):
         assert image_of(world.recovered()) == image_of(world.shard)
     world.lease()
     assert image_of(world.recovered()) == image_of(world.shard)
+
+
+def test_tenant_of_a_fair_queue_is_served_again():
+    """One that runs one job at a time: its place is free, and the worker time was counted."""
+    world = FairWorld(group=GroupSettings(concurrency=1))
+    first, second = world.jobs("a", "a")
+    job = world.one()
+    assert job.id == first
+    assert world.served() == []
+    world.advance(3_000)
+    one = below(world)
+    add(world, job, one)
+    assert world.ids(1) == [second]
+    end(world, one)
+    assert world.state(first) is READY

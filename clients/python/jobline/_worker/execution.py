@@ -61,7 +61,7 @@ class Execution:
         children ends when they are pushed.
         """
         lease = (context.job.id, context.job.delivery)
-        if lease in self.flows.pending:
+        if self.flows.pending and lease in self.flows.pending:
             return
         self.running.pop(lease, None)
         self.session.begun.discard(lease)
@@ -91,11 +91,10 @@ class Execution:
 
     def settle(self, context: Context, value: Any) -> None:
         """Settles a job by a value, outcome or exception."""
-        if isinstance(value, BaseException) and not isinstance(value, Outcome):
+        if isinstance(value, BaseException) and (
+            isinstance(value, WaitFor) or not isinstance(value, Outcome)
+        ):
             self.settle_error(context, value)
-            return
-        if isinstance(value, WaitFor):
-            self.flows.push(context, value)
             return
         try:
             settle_value(self.session, context, value)
