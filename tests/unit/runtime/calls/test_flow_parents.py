@@ -17,6 +17,7 @@ from jobline_server.engine.decide.push import decide_push
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.values import JobState
 from jobline_server.runtime import pace
+from jobline_server.runtime.calls import flows
 from jobline_server.runtime.calls.flows import FlowPart
 from jobline_server.runtime.clock import ManualClock
 from jobline_server.runtime.runtime import Runtime
