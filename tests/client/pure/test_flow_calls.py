@@ -66,7 +66,7 @@ def pushed(session: Session, client: Client, monkeypatch) -> None:
     """What a handler waits for is pushed, or given up."""
     monkeypatch.setattr(flow_calls, "PAUSE", 0.001)
     calls = FlowCalls(Address("nowhere:1", None, ()), session)  # type: ignore[arg-type]  # a fake
-    calls.__dict__["_client"] = client
+    calls._client = client  # type: ignore[assignment]  # a fake
     ended = threading.Event()
     calls.done = lambda _context: ended.set()
     calls.push(make_context(id=7), WaitFor(CHILD))

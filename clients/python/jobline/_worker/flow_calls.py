@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from functools import cached_property
 from queue import SimpleQueue
 
 from jobline._blocking.client import Client
@@ -49,6 +48,7 @@ class FlowCalls:
         self._work: SimpleQueue[tuple[Context, WaitFor] | None] = SimpleQueue()
         self._threads: list[threading.Thread] = []
         self._lock = threading.Lock()
+        self._client: Client | None = None
         self._closed = threading.Event()
         self.pending: set[tuple[int, int]] = set()
         """Jobs whose children are to be pushed, as (id, delivery)."""
@@ -56,7 +56,7 @@ class FlowCalls:
 
     def children(self, job_id: int) -> list[FlowNode]:
         """Returns the children of a job, as `client.flows.children` does."""
-        return self._client.flows.children(job_id)
+        return self._connected().flows.children(job_id)
 
     def push(self, context: Context, outcome: WaitFor) -> None:
         """Pushes the children of a job soon."""
@@ -76,17 +76,21 @@ class FlowCalls:
         self._closed.set()
         for _ in self._threads:
             self._work.put(None)
-        if "_client" in self.__dict__:
-            self._client.close()
+        with self._lock:
+            if self._client is not None:
+                self._client.close()
 
-    @cached_property
-    def _client(self) -> Client:
-        target, credentials, metadata = (
-            self._address.target,
-            self._address.credentials,
-            self._address.metadata,
-        )
-        return Client(target, credentials=credentials, metadata=dict(metadata))
+    def _connected(self) -> Client:
+        """Returns the client, made at the first call: few workers need one."""
+        with self._lock:
+            if self._client is None:
+                address = self._address
+                self._client = Client(
+                    address.target,
+                    credentials=address.credentials,
+                    metadata=dict(address.metadata),
+                )
+            return self._client
 
     def _run(self) -> None:
         while (work := self._work.get()) is not None:
@@ -109,7 +113,7 @@ class FlowCalls:
         request_id = self._new_id()
         while self._is_reported(job):
             try:
-                self._client.flows.add_children(job, *outcome.children, request_id=request_id)
+                self._connected().flows.add_children(job, *outcome.children, request_id=request_id)
             except LeaseLost:
                 self._session.hand_over(job, is_lost=True)
             except JoblineError as error:

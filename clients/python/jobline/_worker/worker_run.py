@@ -33,7 +33,7 @@ class WorkerStats:
     """What a worker has done since it started, and what it is doing.
 
     - `done`, `failed`, `released`: jobs by how they were settled; those that are cancelled
-      count as failed, those that are snoozed as released.
+      count as failed, those that are snoozed or wait for children as released.
     - `lost`: outcomes that came too late, because the lease was lost.
     - `running`: jobs whose handlers run. `stuck`: handlers that run on beside them, after their
       end; others have their places.
