@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 
-from jobline import AsyncClient, DeadLetters, Event, EventKind, Retention
+from jobline import AsyncClient, DeadLetters, Event, EventKind, FlowJob, Retention
 from jobline_server.runtime.clock import ManualClock
 from jobline_server.testing import RunningServer, running_server
 from tests.e2e.test_dead_letters import retry_due
@@ -174,6 +174,16 @@ async def batches(client: AsyncClient) -> None:
         await (client.ack(job) if then == "ack" else client.fail(job, "broken", then="dead"))
 
 
+async def flows(client: AsyncClient) -> None:
+    """One that completes, and one whose root is cancelled."""
+    await client.flows.push(FlowJob("flow", children=[FlowJob("flow")]))
+    for _ in range(2):
+        (job,) = await client.pull("flow", wait=5)
+        await client.ack(job)
+    pushed = await client.flows.push(FlowJob("flow", children=[FlowJob("flow")]))
+    await client.jobs.cancel(pushed.id)
+
+
 async def webhooks(client: AsyncClient, receiver: Receiver) -> None:
     """One delivered, and one to a receiver that is gone for good."""
     receiver.answers = [status(200), status(410)]
@@ -197,6 +207,7 @@ async def test_every_kind_of_the_page_is_told(tmp_path: Path) -> None:
         await queues_and_groups(client, server)
         await schedules(client, server)
         await batches(client)
+        await flows(client)
         await webhooks(client, receiver)
         await watched.until(kinds_of_the_page() - ELSEWHERE)
     for event in watched.events:

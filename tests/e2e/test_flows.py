@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
@@ -10,13 +11,15 @@ from jobline import (
     AsyncClient,
     Client,
     EndReason,
+    EventKind,
     FailAction,
     FlowJob,
     InvalidArgument,
     JobNotFound,
     JobState,
 )
-from jobline_server.testing import RunningServer
+from jobline_server.testing import RunningServer, running_server
+from tests.e2e.test_every_event import watching
 
 BLOCKED, READY, COMPLETED = JobState.BLOCKED, JobState.READY, JobState.COMPLETED
 
@@ -96,6 +99,34 @@ async def test_wrong_flows_are_refused_before_they_are_sent(client: AsyncClient)
     with pytest.raises(InvalidArgument) as refused:
         await client.flows.push(FlowJob("q", children=[FlowJob("_x")]))
     assert refused.value.field == "jobs[1].queue"
+
+
+async def test_roots_are_known_after_a_restart_and_a_retry(tmp_path: Path) -> None:
+    """By a checkpoint, as a stop writes one; and by the record of a job that ended."""
+    async with running_server(tmp_path) as server, AsyncClient(server.address) as client:
+        root = FlowJob("root", children=[FlowJob("leaves")])
+        waits, alone = await client.flows.push(root), await client.flows.push(FlowJob("alone"))
+        (job,) = await client.pull("alone", wait=20)
+        await client.fail(job, "no", then=FailAction.DEAD)
+    async with (
+        running_server(tmp_path) as server,
+        AsyncClient(server.address) as client,
+        watching(client) as watched,
+    ):
+        await client.jobs.retry(alone.id)
+        for queue in ("alone", "leaves", "root"):
+            (job,) = await client.pull(queue, wait=20)
+            await client.ack(job)
+        last = await client.flows.push(FlowJob("alone"))
+        await client.jobs.cancel(last.id)
+        await watched.until({EventKind.FLOW_FAILED})
+    found = [(event.kind, event.job_id) for event in watched.events]
+    completed, failed = EventKind.FLOW_COMPLETED, EventKind.FLOW_FAILED
+    assert [one for one in found if one[0] in (completed, failed)] == [
+        (completed, alone.id),
+        (completed, waits.id),
+        (failed, last.id),
+    ]
 
 
 async def test_blocking_client_does_the_same(server: RunningServer) -> None:

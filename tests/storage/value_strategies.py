@@ -126,7 +126,7 @@ job_options = st.builds(
 )
 claims = st.just(NO_CLAIM) | st.builds(Claim, moments, moments, st.booleans(), st.booleans())
 ties = (
-    st.builds(Ties, text, text, st.lists(ids, max_size=3).map(tuple), claims)
+    st.builds(Ties, text, text, st.lists(ids, max_size=3).map(tuple), claims, st.booleans())
     .map(
         # Only a job with a unique key has a claim on it.
         lambda made: made if made.unique_key else replace(made, claim=NO_CLAIM)

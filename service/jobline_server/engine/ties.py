@@ -29,13 +29,15 @@ NO_CLAIM = Claim()
 @dataclass(frozen=True, slots=True)
 class Ties:
     """The ties of a job, as it was pushed: its group, its unique key ("" for none), and the ids of
-    the jobs that it depends on. `claim` is what it has of its unique key, and changes.
+    the jobs that it depends on. `claim` is what it has of its unique key, and changes. The end of a
+    flow's root is an event of the flow, too.
     """
 
     group: str = ""
     unique_key: str = ""
     parents: tuple[int, ...] = ()
     claim: Claim = NO_CLAIM
+    is_flow_root: bool = False
 
 
 NO_TIES = Ties()

@@ -632,6 +632,7 @@ class JobsPushed(_message.Message):
     PARENTS_LEFT_COUNTS_FIELD_NUMBER: _builtins.int
     PARENTS_LEFT_FIELD_NUMBER: _builtins.int
     BLOCKED_UNTIL_MS_FIELD_NUMBER: _builtins.int
+    FLOW_ROOTS_FIELD_NUMBER: _builtins.int
     queue: _builtins.str
     """Output only. The queue."""
     first_id: _builtins.int
@@ -720,6 +721,10 @@ class JobsPushed(_message.Message):
     def blocked_until_ms(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Output only. Until when each of those may be BLOCKED, in milliseconds since 1970; 0: for ever."""
 
+    @_builtins.property
+    def flow_roots(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. Indexes of those that are roots of flows, in order."""
+
     def __init__(
         self,
         *,
@@ -747,10 +752,11 @@ class JobsPushed(_message.Message):
         parents_left_counts: _abc.Iterable[_builtins.int] | None = ...,
         parents_left: _abc.Iterable[_builtins.int] | None = ...,
         blocked_until_ms: _abc.Iterable[_builtins.int] | None = ...,
+        flow_roots: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["calls", b"calls"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["aged_ms", b"aged_ms", "blocked", b"blocked", "blocked_until_ms", b"blocked_until_ms", "calls", b"calls", "digests", b"digests", "first_id", b"first_id", "groups", b"groups", "job_keys", b"job_keys", "option_indexes", b"option_indexes", "options", b"options", "parent_counts", b"parent_counts", "parents", b"parents", "parents_left", b"parents_left", "parents_left_counts", b"parents_left_counts", "payloads", b"payloads", "queue", b"queue", "request_digest", b"request_digest", "request_hash", b"request_hash", "run_at_ms", b"run_at_ms", "stored_rows", b"stored_rows", "unique_first_ms", b"unique_first_ms", "unique_flags", b"unique_flags", "unique_keys", b"unique_keys", "unique_until_ms", b"unique_until_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["aged_ms", b"aged_ms", "blocked", b"blocked", "blocked_until_ms", b"blocked_until_ms", "calls", b"calls", "digests", b"digests", "first_id", b"first_id", "flow_roots", b"flow_roots", "groups", b"groups", "job_keys", b"job_keys", "option_indexes", b"option_indexes", "options", b"options", "parent_counts", b"parent_counts", "parents", b"parents", "parents_left", b"parents_left", "parents_left_counts", b"parents_left_counts", "payloads", b"payloads", "queue", b"queue", "request_digest", b"request_digest", "request_hash", b"request_hash", "run_at_ms", b"run_at_ms", "stored_rows", b"stored_rows", "unique_first_ms", b"unique_first_ms", "unique_flags", b"unique_flags", "unique_keys", b"unique_keys", "unique_until_ms", b"unique_until_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -5,7 +5,8 @@ at one has found.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from zlib import crc32
 
 from google.protobuf.message import Message
@@ -13,9 +14,11 @@ from google.protobuf.message import Message
 from jobline.v1 import flow_service_pb2 as pb
 from jobline.v1 import job_pb2, job_service_pb2
 from jobline_server.engine import limits
-from jobline_server.engine.commands import Refused
+from jobline_server.engine.commands import Push, Refused
+from jobline_server.engine.ties import NO_TIES, Ties
 from jobline_server.rpc import limits as rpc_limits
 from jobline_server.rpc.convert.push import PushReader
+from jobline_server.rpc.convert.ties import make_rows
 from jobline_server.rpc.validate import fields
 from jobline_server.rpc.validate.mistyped import check_own_fields
 from jobline_server.runtime.calls.flows import FlowPart, placed, with_request_id
@@ -42,6 +45,7 @@ _NOT_OF_OPTIONS = {
     "batch_id": "not in a flow",
 }
 
+_ROOT = Ties(is_flow_root=True)
 _LISTS = frozenset({"depends_on_indexes", "depends_on"})
 
 
@@ -75,8 +79,11 @@ def flow_parts(request: pb.PushFlowRequest, reader: PushReader) -> Iterator[Flow
     yield None
     heights = _heights_of(children)
     yield None
-    for number, places in enumerate(_places(jobs, heights, children, sizes)):
+    awaited = {child for own in children for child in own}
+    for number, places in enumerate(_places(jobs, heights, children, sizes, awaited)):
         part = _part_of(jobs, places, children, reader)
+        if places[0] not in awaited:
+            _mark_roots(part.command)
         if request_id:
             part = with_request_id(part, request_id, number, digest)
         yield part
@@ -155,13 +162,15 @@ def _places(
     heights: Sequence[int],
     children: Sequence[tuple[int, ...]],
     sizes: Sequence[int],
+    awaited: Collection[int],
 ) -> Iterator[list[int]]:
-    """Yields the indexes of the jobs of each part: of one height and queue, the lowest first. A
-    repeat of the call has the same parts.
+    """Yields the indexes of the jobs of each part: of one height and queue, the lowest first, and
+    all of them roots or none. A repeat of the call has the same parts.
     """
-    together: dict[tuple[int, str], list[int]] = {}
+    together: dict[tuple[int, str, bool], list[int]] = {}
     for index, job in enumerate(jobs):
-        together.setdefault((heights[index], job.queue), []).append(index)
+        kind = heights[index], job.queue, index in awaited
+        together.setdefault(kind, []).append(index)
     # In the order of the jobs where the heights are the same.
     for _, places in sorted(together.items(), key=lambda item: item[0][0]):
         part: list[int] = []
@@ -200,6 +209,15 @@ def _part_of(
     except Refused as refused:
         raise placed(refused, places) from None
     return FlowPart(command, places, own)
+
+
+def _mark_roots(command: Push) -> None:
+    """Marks the jobs of a part as roots of a flow, which makes rows of them."""
+    if len(command.payloads):
+        make_rows(command, [_ROOT] * len(command.payloads))
+        return
+    ties = command.rows.ties or [NO_TIES] * len(command.rows)
+    command.rows.ties = [replace(own, is_flow_root=True) for own in ties]
 
 
 def look_limits(request: pb.GetFlowRequest) -> tuple[int, int]:

@@ -139,6 +139,7 @@ def _fill_ties(message: entry_pb2.JobsPushed, ties: list[Ties]) -> None:
     message.unique_keys.extend([one.unique_key for one in ties])
     message.parents.extend([parent for one in ties for parent in one.parents])
     message.parent_counts.extend([len(one.parents) for one in ties])
+    message.flow_roots.extend([at for at, one in enumerate(ties) if one.is_flow_root])
     fill_claims(message, ties)
 
 
@@ -150,6 +151,8 @@ def _ties_of(message: entry_pb2.JobsPushed) -> list[Ties]:
         of_job = tuple(islice(parents, count))
         has_any = group or unique_key or of_job
         ties.append(Ties(group, unique_key, of_job, claim) if has_any else NO_TIES)
+    for at in message.flow_roots:
+        ties[at] = replace(ties[at], is_flow_root=True)
     return ties
 
 
