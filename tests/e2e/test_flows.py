@@ -89,6 +89,22 @@ async def test_failed_child_ends_its_parent(client: AsyncClient) -> None:
     assert (root.state, root.reason) == (JobState.DEAD, EndReason.DEPENDENCY_FAILED)
 
 
+async def test_a_child_may_fail_alone(client: AsyncClient) -> None:
+    """Its parent does without it, and is told how it ended; a root has nobody to do so."""
+    child = FlowJob("leaves", on_failure="ignore")
+    pushed = await client.flows.push(FlowJob("root", children=[child]))
+    (job,) = await client.pull("leaves", wait=20)
+    await client.fail(job, "no", then=FailAction.DEAD)
+    (root,) = await client.pull("root", wait=20)
+    assert root.id == pushed.id
+    assert [one.state for one in await client.flows.children(root.id)] == [JobState.DEAD]
+    with pytest.raises(InvalidArgument) as refused:
+        await client.flows.push(child)
+    assert refused.value.field == "jobs[0].on_failure"
+    with pytest.raises(InvalidArgument, match="on_failure"):
+        FlowJob("q", on_failure="no")  # type: ignore[arg-type]  # refused
+
+
 async def test_wrong_flows_are_refused_before_they_are_sent(client: AsyncClient) -> None:
     with pytest.raises(InvalidArgument, match="children"):
         FlowJob("q", children=["no"])  # type: ignore[list-item]  # refused

@@ -51,6 +51,9 @@ FACTS: dict[type, Any_] = {
         cancelled=st.booleans(),
         ids=id_lists,
     ),
+    blocked_entries.ParentsDropped: st.builds(
+        blocked_entries.ParentsDropped, at_ms=moments, ids=id_lists
+    ),
     blocked_entries.DependentsTold: st.builds(
         blocked_entries.DependentsTold, at_ms=moments, ids=id_lists
     ),

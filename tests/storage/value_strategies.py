@@ -131,6 +131,7 @@ ties = (
         # Only a job with a unique key has a claim on it.
         lambda made: made if made.unique_key else replace(made, claim=NO_CLAIM)
     )
+    .map(lambda made: replace(made, on_failure=bytes(range(len(made.parents)))))
     .map(lambda made: NO_TIES if made == NO_TIES else made)
 )
 shards = st.integers(0, 1_023)

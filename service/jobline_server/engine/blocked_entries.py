@@ -61,6 +61,16 @@ class ParentsMet:
 
 
 @dataclass(slots=True)
+class ParentsDropped:
+    """BLOCKED jobs wait for none of their parents any more: one failed, and they continue without
+    the others. Those that do not wait for a unique key are unblocked by a fact of its own.
+    """
+
+    at_ms: int
+    ids: list[int]
+
+
+@dataclass(slots=True)
 class DependenciesFailed:
     """BLOCKED jobs ended because of what became of `parent`: DEAD, or CANCELLED if `cancelled`. The
     parent is 0 where none ended in time.
@@ -84,6 +94,7 @@ class DependentsTold:
 BlockedFact = (
     JobsUnblocked
     | ParentsMet
+    | ParentsDropped
     | ParentsEnded
     | DependenciesFailed
     | DependentsTold

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from jobline_server.engine.rules import DependencyPolicy
+
 
 @dataclass(frozen=True, slots=True)
 class Claim:
@@ -38,6 +40,16 @@ class Ties:
     parents: tuple[int, ...] = ()
     claim: Claim = NO_CLAIM
     is_flow_root: bool = False
+    on_failure: bytes = b""
+    """The policy about each of the first parents, as its number; 0: that of the job."""
+
+    def policy_about(self, parent: int) -> DependencyPolicy | None:
+        """Returns the policy about one of the parents; None: that of the job."""
+        if not self.on_failure:
+            return None
+        at = self.parents.index(parent)
+        number = self.on_failure[at] if at < len(self.on_failure) else 0
+        return DependencyPolicy(number) if number else None
 
 
 NO_TIES = Ties()

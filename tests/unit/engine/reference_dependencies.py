@@ -40,6 +40,9 @@ def push_behind(model: ReferenceModel, job: ModelJob, parents: list[int], run_at
         end = end_of(model, parent)
         if end in (None, ParentEnd.COMPLETED) or policy is Policy.IGNORE:
             continue
+        if policy is Policy.CONTINUE:
+            parents = []
+            break
         if policy is not Policy.WAIT:
             model.failing.append((job, policy))
             job.state = JobState.BLOCKED
@@ -75,6 +78,7 @@ def fail_new(model: ReferenceModel) -> None:
 def tell(model: ReferenceModel, parents: Iterable[int]) -> None:
     """All that wait for these are told, one after the other, what became of them."""
     free: dict[int, ModelJob] = {}
+    continued: dict[int, ModelJob] = {}
     failed: dict[int, tuple[ModelJob, DependencyPolicy, int]] = {}
     for parent in parents:
         end = end_of(model, parent)
@@ -86,9 +90,12 @@ def tell(model: ReferenceModel, parents: Iterable[int]) -> None:
                 job.parents_left = [one for one in job.parents_left if one != parent]
                 if not job.parents_left:
                     free[job.id] = job
+            elif policy is Policy.CONTINUE:
+                job.parents_left = []
+                continued[job.id] = job
             elif policy is not Policy.WAIT or end is ParentEnd.DELETED:
                 failed.setdefault(job.id, (job, policy, parent))
-    unblock(model, list(free.values()))
+    unblock(model, [*free.values(), *continued.values()])
     alike: dict[tuple[int, bool], list[ModelJob]] = {}
     for job, policy, parent in failed.values():
         alike.setdefault((parent, policy is Policy.CANCEL), []).append(job)
@@ -104,8 +111,9 @@ def time_out(model: ReferenceModel) -> None:
         if job.blocked_until_ms and job.blocked_until_ms <= model.wall_ms
     ]
     due.sort(key=lambda job: (job.blocked_until_ms, job.id))
-    unblock(model, [job for job in due if policy_of(model, job) is Policy.IGNORE])
-    rest = [job for job in due if policy_of(model, job) is not Policy.IGNORE]
+    go_on = [job for job in due if policy_of(model, job) in (Policy.IGNORE, Policy.CONTINUE)]
+    unblock(model, go_on)
+    rest = [job for job in due if job not in go_on]
     for cancelled in dict.fromkeys(policy_of(model, job) is Policy.CANCEL for job in rest):
         these = [job for job in rest if (policy_of(model, job) is Policy.CANCEL) == cancelled]
         end_for_it(model, these, cancelled=cancelled)

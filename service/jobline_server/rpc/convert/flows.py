@@ -15,6 +15,7 @@ from jobline.v1 import flow_service_pb2 as pb
 from jobline.v1 import job_pb2, job_service_pb2
 from jobline_server.engine import limits
 from jobline_server.engine.commands import Push, Refused
+from jobline_server.engine.rules import DependencyPolicy
 from jobline_server.engine.ties import NO_TIES, Ties
 from jobline_server.rpc import limits as rpc_limits
 from jobline_server.rpc.convert.push import PushReader
@@ -80,10 +81,13 @@ def flow_parts(request: pb.PushFlowRequest, reader: PushReader) -> Iterator[Flow
     heights = _heights_of(children)
     yield None
     awaited = {child for own in children for child in own}
+    has_policies = _check_policies(jobs, awaited)
     for number, places in enumerate(_places(jobs, heights, children, sizes, awaited)):
         part = _part_of(jobs, places, children, reader)
         if places[0] not in awaited:
             _mark_roots(part.command)
+        if has_policies:
+            part = part._replace(on_failure=_policies_of(jobs, part))
         if request_id:
             part = with_request_id(part, request_id, number, digest)
         yield part
@@ -209,6 +213,23 @@ def _part_of(
     except Refused as refused:
         raise placed(refused, places) from None
     return FlowPart(command, places, own)
+
+
+def _check_policies(jobs: Sequence[pb.FlowJob], awaited: Collection[int]) -> bool:
+    """Checks what parents do if a child fails; returns whether any child says so."""
+    given = [index for index, job in enumerate(jobs) if job.on_failure]
+    for index in given:
+        field = f"jobs[{index}].on_failure"
+        fields.enum_member(jobs[index].on_failure, field, DependencyPolicy)
+        if index not in awaited:
+            raise fields.invalid(field, "no job of the flow waits for this one")
+    return bool(given)
+
+
+def _policies_of(jobs: Sequence[pb.FlowJob], part: FlowPart) -> list[bytes]:
+    """Returns the policies of the jobs of a part about their children, as in `Ties`."""
+    policies = [bytes([jobs[at].on_failure for at in own]) for own in part.children]
+    return policies if any(map(any, policies)) else []
 
 
 def _mark_roots(command: Push) -> None:

@@ -29,12 +29,14 @@ SLICE_SECONDS = 0.005
 
 class FlowPart(NamedTuple):
     """A push of some jobs of a flow: which they are, and which of the flow each waits for, by
-    index; `children` is empty if they wait for none.
+    index; `children` is empty if they wait for none. `on_failure`: their policies about these, as
+    in `Ties`; empty if there are none.
     """
 
     command: Push
     places: Sequence[int]
     children: Sequence[Sequence[int]]
+    on_failure: Sequence[bytes] = ()
 
     def child_count(self) -> int:
         """Returns how many jobs its jobs wait for together."""
@@ -171,7 +173,7 @@ class FlowCalls:
             children = [tuple([ids[at] for at in own]) for own in part.children]
             of_all = list(dict.fromkeys([child for own in children for child in own]))
             outcomes = {child: self._state_of(child) for child in of_all}
-            command = checked(part.command, children)
+            command = checked(part.command, children, part.on_failure)
             first_id = decide_push(slot.shard, core.now(), command, outcomes).first_id
             for at, place in enumerate(part.places):
                 ids[place] = first_id + at

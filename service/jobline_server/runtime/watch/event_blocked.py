@@ -14,6 +14,7 @@ from jobline_server.engine.blocked_entries import (
     JobsAwaited,
     JobsNotAwaited,
     JobsUnblocked,
+    ParentsDropped,
     ParentsEnded,
     ParentsMet,
 )
@@ -61,6 +62,7 @@ def unblocked(origin: EventOrigin, fact: JobsUnblocked) -> Iterator[EventRun]:
 
 BLOCKED: dict[type, Callable[[EventOrigin, Any], Iterator[EventRun]] | None] = {
     JobsUnblocked: unblocked,
+    ParentsDropped: None,  # as the next one
     ParentsMet: None,  # those that wait for no other are unblocked by another fact
     ParentsEnded: None,
     DependenciesFailed: None,  # as all that ends

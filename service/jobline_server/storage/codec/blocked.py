@@ -13,6 +13,7 @@ from jobline_server.engine.blocked_entries import (
     JobsAwaited,
     JobsNotAwaited,
     JobsUnblocked,
+    ParentsDropped,
     ParentsEnded,
     ParentsMet,
 )
@@ -57,6 +58,16 @@ def fill_parents_met(entry: entry_pb2.Entry, fact: ParentsMet) -> None:
 def parents_met(at_ms: int, message: entry_pb2.ParentsMet) -> ParentsMet:
     """Reads it."""
     return ParentsMet(at_ms=at_ms, ids=list(message.ids), parents=list(message.parents))
+
+
+def fill_parents_dropped(entry: entry_pb2.Entry, fact: ParentsDropped) -> None:
+    """Writes it into an entry."""
+    entry.parents_dropped.ids.extend(fact.ids)
+
+
+def parents_dropped(at_ms: int, message: entry_pb2.ParentsDropped) -> ParentsDropped:
+    """Reads it."""
+    return ParentsDropped(at_ms=at_ms, ids=list(message.ids))
 
 
 def fill_parents_ended(entry: entry_pb2.Entry, fact: ParentsEnded) -> None:
@@ -125,7 +136,14 @@ def jobs_not_awaited(at_ms: int, message: entry_pb2.JobsAwaited) -> JobsNotAwait
     return JobsNotAwaited(at_ms=at_ms, by_shard=message.by_shard, ids=list(message.ids))
 
 
-_OfIds = JobsUnblocked | DependenciesFailed | DependentsTold | JobsAwaited | JobsNotAwaited
+_OfIds = (
+    JobsUnblocked
+    | ParentsDropped
+    | DependenciesFailed
+    | DependentsTold
+    | JobsAwaited
+    | JobsNotAwaited
+)
 
 
 def _one_by_one(fact: _OfIds) -> Iterator[Fact]:
@@ -146,6 +164,7 @@ def _ended(fact: ParentsEnded) -> Iterator[Fact]:
 FACTS: FactTable = {
     JobsUnblocked: FactRow("jobs_unblocked", fill_jobs_unblocked, jobs_unblocked, _one_by_one),
     ParentsMet: FactRow("parents_met", fill_parents_met, parents_met, _met),
+    ParentsDropped: FactRow("parents_dropped", fill_parents_dropped, parents_dropped, _one_by_one),
     ParentsEnded: FactRow("parents_ended", fill_parents_ended, parents_ended, _ended),
     DependenciesFailed: FactRow(
         "dependencies_failed", fill_dependencies_failed, dependencies_failed, _one_by_one

@@ -140,6 +140,8 @@ def _fill_ties(message: entry_pb2.JobsPushed, ties: list[Ties]) -> None:
     message.parents.extend([parent for one in ties for parent in one.parents])
     message.parent_counts.extend([len(one.parents) for one in ties])
     message.flow_roots.extend([at for at, one in enumerate(ties) if one.is_flow_root])
+    if any(one.on_failure for one in ties):
+        message.on_failure.extend([one.on_failure for one in ties])
     fill_claims(message, ties)
 
 
@@ -153,6 +155,9 @@ def _ties_of(message: entry_pb2.JobsPushed) -> list[Ties]:
         ties.append(Ties(group, unique_key, of_job, claim) if has_any else NO_TIES)
     for at in message.flow_roots:
         ties[at] = replace(ties[at], is_flow_root=True)
+    for at, policies in enumerate(message.on_failure):
+        if policies:
+            ties[at] = replace(ties[at], on_failure=policies)
     return ties
 
 
