@@ -70,6 +70,17 @@ class Flows:
         await self.jobs.Ack(job_service_pb2.AckRequest(items=[item]))
         return leased.id
 
+    async def drain(self, *queues: str) -> int:
+        """Jobs of these queues complete, as long as there are any; returns how many."""
+        weights = [job_service_pb2.QueueWeight(queue=queue) for queue in queues]
+        request = job_service_pb2.PullRequest(queues=weights, max_jobs=1_000, worker="w")
+        count = 0
+        while leased := (await self.jobs.Pull(request)).jobs:
+            items = [job_service_pb2.AckItem(id=one.id, delivery=one.delivery) for one in leased]
+            await self.jobs.Ack(job_service_pb2.AckRequest(items=items))
+            count += len(leased)
+        return count
+
     async def dies(self, queue: str) -> None:
         """The next job of a queue is dead."""
         leased = await self.pull(queue)
@@ -216,6 +227,19 @@ async def test_limits_of_a_flow(calls: Flows) -> None:
         await calls.push(job("q0", text=half), job("q1", text=half))
     assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
     assert await calls.count() == 100
+
+
+async def test_one_job_may_wait_for_all_others(calls: Flows) -> None:
+    """Of all shards, in parts of messages between them."""
+    others = [job(QUEUES[at % 12], text=str(at)) for at in range(9_999)]
+    root, *ids = await calls.push(job("root", *range(1, 10_000)), *others)
+    found = await calls.get(root, max_jobs=10_000)
+    assert (list(found.jobs[0].children), len(found.jobs), found.is_cut) == (ids, 10_000, False)
+    assert found.jobs[0].state == BLOCKED
+    assert await calls.drain(*QUEUES) == 9_999
+    assert await calls.done("root") == root
+    found = await calls.get(root, max_jobs=10_000)
+    assert {one.state for one in found.jobs} == {COMPLETED}
 
 
 async def test_flows_survive_a_restart(tmp_path) -> None:

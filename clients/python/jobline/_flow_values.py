@@ -28,7 +28,7 @@ class FlowJob:
     """A job of a flow, with the jobs that it waits for.
 
     - `queue`, `payload` and the keywords are as for `push`.
-    - `children`: the jobs that must complete before it is ready; ≤ 1,000. A `FlowJob` may be a
+    - `children`: the jobs that must complete before it is ready; ≤ 10,000. A `FlowJob` may be a
       child of several.
 
     - `on_failure`: what its parents do if it does not complete ("fail", "cancel", "ignore", "wait",

@@ -12,7 +12,7 @@ from jobline._flow_values import Flow, FlowJob, FlowNode, FlowPushed, jobs_of, p
 from jobline._ids import RequestIds
 from jobline.v1 import flow_service_pb2, flow_service_pb2_grpc, job_admin_service_pb2_grpc
 
-JOBS = 1_000
+JOBS, JOBS_MAX = 1_000, 10_000
 
 
 class FlowApi:
@@ -64,7 +64,7 @@ class FlowApi:
         """Returns the children of a job, with all their results, in the order in which they were
         given. A handler calls it with the id of its job. Raises JobNotFound.
         """
-        flow = self.get(id_, max_jobs=JOBS + 1, max_depth=1, results=True)
+        flow = self.get(id_, max_jobs=JOBS_MAX, max_depth=1, results=True)
         by_id = {node.id: node for node in flow.jobs}
         found: list[FlowNode] = []
         for child in flow.root.children:

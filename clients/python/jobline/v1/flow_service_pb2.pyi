@@ -44,7 +44,7 @@ class FlowJob(_message.Message):
 
     @_builtins.property
     def children(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """Optional. Indexes in `jobs` of its children, which must complete before it is READY; ≤ 1,000 different ones.
+        """Optional. Indexes in `jobs` of its children, which must complete before it is READY; ≤ 10,000.
         A job may be a child of several; one that waits for itself, however far, is INVALID_ARGUMENT.
         """
 

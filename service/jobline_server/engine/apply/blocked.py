@@ -11,6 +11,7 @@ from jobline_server.engine.apply.table import ApplyTable
 from jobline_server.engine.blocked_entries import JobsUnblocked
 from jobline_server.engine.entries import JobsPushed
 from jobline_server.engine.job import Job
+from jobline_server.engine.liveness import not_live
 from jobline_server.engine.parents_left import left_of
 from jobline_server.engine.state import ShardState
 from jobline_server.engine.states import Move, live
@@ -37,9 +38,7 @@ def block_new(shard: ShardState, jobs: list[Job], fact: JobsPushed) -> tuple[lis
         details = job.writable_details()
         details.parents_left, details.blocked_until_ms = left_of(parents), until_ms
         wait_for_parents(shard, job)
-        for parent in parents:
-            if shard.state_of(parent) is None:
-                shard.dependencies.ended[parent] = None
+        shard.dependencies.ended.update(dict.fromkeys(not_live(shard, parents)))
     free = [index for index, job in enumerate(jobs) if job.state is not _BLOCKED]
     times = [run_at_ms[index] for index in free] if run_at_ms else []
     return [jobs[index] for index in free], times

@@ -77,10 +77,13 @@ def parents_of(
     exceptions: PushDeviations,
     outcomes: Outcomes,
 ) -> Parents:
-    """Returns what is known of the parents of new jobs, the `rows`, before anything is emitted.
+    """Returns what is known of the parents of new jobs, the `rows`, before anything is emitted. Of
+    a push that is checked, `outcomes` has all of them that are over.
 
     Raises `OutcomesNeeded`, or `Refused` with JOB_NOT_FOUND or DEPENDENCIES_FULL.
     """
+    if command.is_checked:
+        return Parents(outcomes, {})
     others = [one for one in exceptions if one[1] not in STORED_OUTCOMES]
     known = {index: job_id for index, _, job_id in others}
     refused = {index for index, outcome, _ in others if outcome is PushOutcome.REFUSED}
@@ -99,8 +102,7 @@ def parents_of(
     for job_id, state in states.items():
         if state is None:
             raise _no_parent(command, job_id, known)
-    if not command.is_checked:
-        _check_room(shard, states, left)
+    _check_room(shard, states, left)
     return Parents(states, known)
 
 

@@ -25,7 +25,8 @@ from jobline_server.rpc.validate.mistyped import check_own_fields
 from jobline_server.runtime.calls.flows import FlowPart, placed, with_request_id
 from jobline_server.runtime.queries.flows import FlowNode
 
-# Jobs of a part, and how many others they wait for together: some milliseconds of the loop.
+# Jobs of a part, and how many others they wait for together, unless one alone waits for more: some
+# milliseconds of the loop.
 PART_JOBS = 100
 PART_CHILDREN = 1_000
 PART_BYTES = 2 << 20
@@ -105,7 +106,7 @@ def _digest_with(digest: int, job: pb.FlowJob) -> int:
 def _children_of(index: int, job: pb.FlowJob, count: int) -> tuple[int, ...]:
     """Returns the children of a job, each once."""
     field = f"jobs[{index}].children"
-    fields.at_most(job.children, field, limits.PARENTS_MAX)
+    fields.at_most(job.children, field, rpc_limits.FLOW_JOB_CHILDREN_MAX)
     own = tuple(dict.fromkeys(job.children))
     if own and max(own) >= count:
         raise fields.invalid(field, "must be indexes of `jobs`")

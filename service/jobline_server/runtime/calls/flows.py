@@ -13,18 +13,22 @@ import asyncio
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import NamedTuple
 
 from jobline_server.engine.commands import Push, RefusalKind, Refused
 from jobline_server.engine.decide.flows import FlowChecks, checked, known_part
 from jobline_server.engine.decide.push import decide_push
-from jobline_server.engine.values import JobState
+from jobline_server.engine.liveness import not_live
+from jobline_server.engine.values import JobState, shard_of
 from jobline_server.runtime.calls.payload_checks import PayloadChecks
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.slots import ShardSlot
 
 # Parts are read, checked and decided for so long in one step.
 SLICE_SECONDS = 0.005
+# Children of other shards that are noted there in one step.
+AWAITED_AT_ONCE = 1_000
 
 
 class FlowPart(NamedTuple):
@@ -171,24 +175,31 @@ class FlowCalls:
         core, ids = self._core, [0] * jobs
         for part, slot in zip(parts, slots, strict=True):
             children = [tuple([ids[at] for at in own]) for own in part.children]
-            of_all = list(dict.fromkeys([child for own in children for child in own]))
-            outcomes = {child: self._state_of(child) for child in of_all}
+            of_all = list(dict.fromkeys(chain.from_iterable(children)))
             command = checked(part.command, children, part.on_failure)
-            first_id = decide_push(slot.shard, core.now(), command, outcomes).first_id
+            pushed = decide_push(slot.shard, core.now(), command, self._over(of_all))
             for at, place in enumerate(part.places):
-                ids[place] = first_id + at
-            core.note_awaited(slot, of_all)
+                ids[place] = pushed.first_id + at
             core.after_decision(slot)
             await pace.rest()
+            # A child that ends before the other shard knows of it is looked up.
+            for low in range(0, len(of_all), AWAITED_AT_ONCE):
+                core.note_awaited(slot, of_all[low : low + AWAITED_AT_ONCE])
+                await pace.rest()
         return ids
 
-    def _state_of(self, child: int) -> JobState:
-        """Returns the state of a job that was decided just now. None was handed out yet; one that
-        is not live was cancelled, or ended in another way that comes to the same.
+    def _over(self, children: Sequence[int]) -> dict[int, JobState]:
+        """Returns those of the jobs that are over, which were decided just now. None was handed out
+        yet; it was cancelled, or ended in another way that comes to the same.
         """
-        slot = self._core.slots.find_by_id(child)
-        state = None if slot is None else slot.shard.state_of(child)
-        return state or JobState.CANCELLED
+        by_shard: dict[int, list[int]] = {}
+        for child in children:
+            by_shard.setdefault(shard_of(child), []).append(child)
+        over: list[int] = []
+        for own in by_shard.values():
+            slot = self._core.slots.find_by_id(own[0])
+            over += own if slot is None else not_live(slot.shard, own)
+        return dict.fromkeys(over, JobState.CANCELLED)
 
 
 def placed(refused: Refused, places: Sequence[int]) -> Refused:
