@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from jobline import (
 )
 from jobline_server.testing import RunningServer, running_server
 from tests.e2e.test_every_event import watching
+from tests.e2e.webhook_receiver import receiving
 
 BLOCKED, READY, COMPLETED = JobState.BLOCKED, JobState.READY, JobState.COMPLETED
 
@@ -143,6 +145,23 @@ async def test_roots_are_known_after_a_restart_and_a_retry(tmp_path: Path) -> No
         (completed, waits.id),
         (failed, last.id),
     ]
+
+
+async def test_webhooks_may_ask_for_the_ends_of_flows() -> None:
+    async with (
+        running_server(webhook_private_networks=True) as server,
+        AsyncClient(server.address) as client,
+        receiving() as receiver,
+    ):
+        await client.webhooks.create("flows", receiver.url, events=["flow_completed"])
+        pushed = await client.flows.push(FlowJob("root", children=[FlowJob("leaves")]))
+        for queue in ("leaves", "root"):
+            (job,) = await client.pull(queue, wait=20)
+            await client.ack(job)
+        [one] = await receiver.wait(1)
+        event = json.loads(one.body)
+        assert (event["type"], event["data"]["job_id"]) == ("flow.completed", pushed.id)
+        assert event["data"]["queue"] == "root"
 
 
 async def test_blocking_client_does_the_same(server: RunningServer) -> None:

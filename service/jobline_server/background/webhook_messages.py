@@ -26,7 +26,7 @@ ENDS = frozenset(
     )
 )
 # Kinds whose names begin with one of these are of something else than a job.
-_OTHERS = ("queue", "group", "schedule", "batch")
+_OTHERS = ("queue", "group", "schedule", "batch", "flow")
 # Queues of which a filter remembers whether they match its pattern.
 QUEUES_KEPT_MAX = 1_000
 
