@@ -23,6 +23,7 @@ CHILDREN = st.lists(
         POLICIES,
         st.sampled_from([None, None, 0, 3_000, 40_000]),
         st.lists(st.integers(0, 400), max_size=3),
+        st.lists(st.sampled_from([0, 0, *DependencyPolicy]), min_size=3, max_size=3),
         st.lists(st.integers(0, 3), max_size=2),
         st.sampled_from(["", "", "", "k1"]),
         DELAYS,
@@ -46,15 +47,18 @@ class DependencyRules(RuleBasedStateMachine):
     def push_children(self, queue, children, level, atomic):
         jobs = []
         for index, child in enumerate(children):
-            kind, policy, timeout_ms, picks, indexes, key, delay, group, unique_key, mode = child
+            kind, policy, timeout_ms, picks, about, indexes, key, delay, group, unique_key, mode = (
+                child
+            )
             options = OPTIONS[kind]
             own = {"on_dependency_failure": policy, "block_timeout_ms": timeout_ms}
             if unique_key:
                 own["unique"] = UniqueRule(mode, 5_000)
             # The jobs of a group have their order by their pushes alone.
             is_plain = not (options.priority or options.rules.lifo)
-            parents = tuple(self.both.ids_at(picks))
-            ties = Ties(group if is_plain else "", unique_key, parents)
+            parents = tuple(dict.fromkeys(self.both.ids_at(picks)))
+            about_each = bytes(about[: len(parents)])
+            ties = Ties(group if is_plain else "", unique_key, parents, on_failure=about_each)
             jobs.append(
                 NewJob(
                     b"x",

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from jobline_server.engine.dependencies import ParentEnd
 from jobline_server.engine.rules import DependencyPolicy
+from jobline_server.engine.ties import Ties
 from jobline_server.engine.values import EndReason, JobState
 from tests.unit.engine.reference_jobs import ModelJob, first
 from tests.unit.engine.reference_model import ReferenceModel
@@ -27,6 +28,15 @@ def looked_up(model: ReferenceModel, ids: Iterable[int]) -> dict[int, JobState |
     return {one: model.jobs[one].state if one in model.jobs else None for one in ids}
 
 
+def policies_of(ties: Ties) -> dict[int, DependencyPolicy]:
+    pairs = zip(ties.parents, ties.on_failure, strict=False)
+    return {parent: Policy(number) for parent, number in pairs if number}
+
+
+def policy_about(model: ReferenceModel, job: ModelJob, parent: int) -> DependencyPolicy:
+    return job.policies.get(parent) or policy_of(model, job)
+
+
 def policy_of(model: ReferenceModel, job: ModelJob) -> DependencyPolicy:
     own = job.options.rules.on_dependency_failure
     return own or model.settings(job.queue).on_dependency_failure or Policy.FAIL
@@ -34,10 +44,9 @@ def policy_of(model: ReferenceModel, job: ModelJob) -> DependencyPolicy:
 
 def push_behind(model: ReferenceModel, job: ModelJob, parents: list[int], run_at_ms: int) -> bool:
     """Says whether a new job is BLOCKED, or ended, because of its parents or its unique key."""
-    policy = policy_of(model, job)
     job.due = (run_at_ms, job.id)
     for parent in parents:
-        end = end_of(model, parent)
+        end, policy = end_of(model, parent), policy_about(model, job, parent)
         if end in (None, ParentEnd.COMPLETED) or policy is Policy.IGNORE:
             continue
         if policy is Policy.CONTINUE:
@@ -47,7 +56,7 @@ def push_behind(model: ReferenceModel, job: ModelJob, parents: list[int], run_at
             model.failing.append((job, policy))
             job.state = JobState.BLOCKED
             return True
-    wait_on = [one for one in parents if waits_on(model, one, policy)]
+    wait_on = [one for one in parents if waits_on(model, one, policy_about(model, job, one))]
     if wait_on:
         timeout_ms = first(
             job.options.rules.block_timeout_ms, model.settings(job.queue).block_timeout_ms, 0
@@ -83,9 +92,10 @@ def tell(model: ReferenceModel, parents: Iterable[int]) -> None:
     for parent in parents:
         end = end_of(model, parent)
         for job in model.live(JobState.BLOCKED):
-            if parent not in job.parents_left:
+            # To one that failed, another end changes nothing.
+            if parent not in job.parents_left or job.id in failed:
                 continue
-            policy = policy_of(model, job)
+            policy = policy_about(model, job, parent)
             if end is ParentEnd.COMPLETED or policy is Policy.IGNORE:
                 job.parents_left = [one for one in job.parents_left if one != parent]
                 if not job.parents_left:

@@ -140,7 +140,7 @@ def _fill_ties(message: entry_pb2.JobsPushed, ties: list[Ties]) -> None:
     message.parents.extend([parent for one in ties for parent in one.parents])
     message.parent_counts.extend([len(one.parents) for one in ties])
     message.flow_roots.extend([at for at, one in enumerate(ties) if one.is_flow_root])
-    if any(one.on_failure for one in ties):
+    if message.parents and any(one.on_failure for one in ties):
         message.on_failure.extend([one.on_failure for one in ties])
     fill_claims(message, ties)
 
