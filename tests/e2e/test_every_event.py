@@ -13,7 +13,7 @@ from pathlib import Path
 
 from grpc import aio
 
-from jobline import AsyncClient, DeadLetters, Event, EventKind, Retention
+from jobline import AsyncClient, DeadLetters, Event, EventKind, FlowJob, Retention
 from jobline.v1 import job_service_pb2 as pb
 from jobline.v1.job_service_pb2_grpc import JobServiceStub
 from jobline_server.background.server_notes import NoteServer
@@ -180,6 +180,16 @@ async def batches(client: AsyncClient) -> None:
         await (client.ack(job) if then == "ack" else client.fail(job, "broken", then="dead"))
 
 
+async def flows(client: AsyncClient) -> None:
+    """One that completes, and one whose root is cancelled."""
+    await client.flows.push(FlowJob("flow", children=[FlowJob("flow")]))
+    for _ in range(2):
+        (job,) = await client.pull("flow", wait=5)
+        await client.ack(job)
+    pushed = await client.flows.push(FlowJob("flow", children=[FlowJob("flow")]))
+    await client.jobs.cancel(pushed.id)
+
+
 async def webhooks(client: AsyncClient, receiver: Receiver) -> None:
     """One delivered, and one to a receiver that is gone for good."""
     receiver.answers = [status(200), status(410)]
@@ -219,6 +229,7 @@ async def test_every_kind_of_the_page_is_told(tmp_path: Path) -> None:
         await queues_and_groups(client, server)
         await schedules(client, server)
         await batches(client)
+        await flows(client)
         await webhooks(client, receiver)
         await of_the_server(server)
         await watched.until(kinds_of_the_page() - ELSEWHERE)

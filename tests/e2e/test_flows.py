@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from pathlib import Path
 
 import pytest
 
@@ -10,13 +12,16 @@ from jobline import (
     AsyncClient,
     Client,
     EndReason,
+    EventKind,
     FailAction,
     FlowJob,
     InvalidArgument,
     JobNotFound,
     JobState,
 )
-from jobline_server.testing import RunningServer
+from jobline_server.testing import RunningServer, running_server
+from tests.e2e.test_every_event import watching
+from tests.e2e.webhook_receiver import receiving
 
 BLOCKED, READY, COMPLETED = JobState.BLOCKED, JobState.READY, JobState.COMPLETED
 
@@ -86,6 +91,22 @@ async def test_failed_child_ends_its_parent(client: AsyncClient) -> None:
     assert (root.state, root.reason) == (JobState.DEAD, EndReason.DEPENDENCY_FAILED)
 
 
+async def test_a_child_may_fail_alone(client: AsyncClient) -> None:
+    """Its parent does without it, and is told how it ended; a root has nobody to do so."""
+    child = FlowJob("leaves", on_failure="ignore")
+    pushed = await client.flows.push(FlowJob("root", children=[child]))
+    (job,) = await client.pull("leaves", wait=20)
+    await client.fail(job, "no", then=FailAction.DEAD)
+    (root,) = await client.pull("root", wait=20)
+    assert root.id == pushed.id
+    assert [one.state for one in await client.flows.children(root.id)] == [JobState.DEAD]
+    with pytest.raises(InvalidArgument) as refused:
+        await client.flows.push(child)
+    assert refused.value.field == "jobs[0].on_failure"
+    with pytest.raises(InvalidArgument, match="on_failure"):
+        FlowJob("q", on_failure="no")  # type: ignore[arg-type]  # refused
+
+
 async def test_wrong_flows_are_refused_before_they_are_sent(client: AsyncClient) -> None:
     with pytest.raises(InvalidArgument, match="children"):
         FlowJob("q", children=["no"])  # type: ignore[list-item]  # refused
@@ -96,6 +117,51 @@ async def test_wrong_flows_are_refused_before_they_are_sent(client: AsyncClient)
     with pytest.raises(InvalidArgument) as refused:
         await client.flows.push(FlowJob("q", children=[FlowJob("_x")]))
     assert refused.value.field == "jobs[1].queue"
+
+
+async def test_roots_are_known_after_a_restart_and_a_retry(tmp_path: Path) -> None:
+    """By a checkpoint, as a stop writes one; and by the record of a job that ended."""
+    async with running_server(tmp_path) as server, AsyncClient(server.address) as client:
+        root = FlowJob("root", children=[FlowJob("leaves")])
+        waits, alone = await client.flows.push(root), await client.flows.push(FlowJob("alone"))
+        (job,) = await client.pull("alone", wait=20)
+        await client.fail(job, "no", then=FailAction.DEAD)
+    async with (
+        running_server(tmp_path) as server,
+        AsyncClient(server.address) as client,
+        watching(client) as watched,
+    ):
+        await client.jobs.retry(alone.id)
+        for queue in ("alone", "leaves", "root"):
+            (job,) = await client.pull(queue, wait=20)
+            await client.ack(job)
+        last = await client.flows.push(FlowJob("alone"))
+        await client.jobs.cancel(last.id)
+        await watched.until({EventKind.FLOW_FAILED})
+    found = [(event.kind, event.job_id) for event in watched.events]
+    completed, failed = EventKind.FLOW_COMPLETED, EventKind.FLOW_FAILED
+    assert [one for one in found if one[0] in (completed, failed)] == [
+        (completed, alone.id),
+        (completed, waits.id),
+        (failed, last.id),
+    ]
+
+
+async def test_webhooks_may_ask_for_the_ends_of_flows() -> None:
+    async with (
+        running_server(webhook_private_networks=True) as server,
+        AsyncClient(server.address) as client,
+        receiving() as receiver,
+    ):
+        await client.webhooks.create("flows", receiver.url, events=["flow_completed"])
+        pushed = await client.flows.push(FlowJob("root", children=[FlowJob("leaves")]))
+        for queue in ("leaves", "root"):
+            (job,) = await client.pull(queue, wait=20)
+            await client.ack(job)
+        [one] = await receiver.wait(1)
+        event = json.loads(one.body)
+        assert (event["type"], event["data"]["job_id"]) == ("flow.completed", pushed.id)
+        assert event["data"]["queue"] == "root"
 
 
 async def test_blocking_client_does_the_same(server: RunningServer) -> None:

@@ -189,18 +189,19 @@ async def test_watchers_see_it_blocked_and_unblocked(calls: Flows) -> None:
     await calls.done("parents")
     events: list[Any] = []
     async with asyncio.timeout(20):
-        while not events or events[-1].kind != event_pb2.EVENT_KIND_COMPLETED:
+        while not events or events[-1].kind != event_pb2.EVENT_KIND_FLOW_COMPLETED:
             answer: Any = await watch.read()
             events += answer.events
     watch.cancel()
-    assert [one.kind for one in events][-5:] == [
+    assert [one.kind for one in events][-6:] == [
         event_pb2.EVENT_KIND_LEASED,
         event_pb2.EVENT_KIND_BLOCKED,
         event_pb2.EVENT_KIND_UNBLOCKED,
         event_pb2.EVENT_KIND_LEASED,
         event_pb2.EVENT_KIND_COMPLETED,
+        event_pb2.EVENT_KIND_FLOW_COMPLETED,
     ]
-    blocked = events[-4]
+    blocked = events[-5]
     assert (blocked.state_before, blocked.state) == (job_pb2.JOB_STATE_ACTIVE, BLOCKED)
     assert (blocked.job_id, blocked.queue, blocked.worker) == (id_, "parents", "w")
 

@@ -70,6 +70,25 @@ class Flows:
         await self.jobs.Ack(job_service_pb2.AckRequest(items=[item]))
         return leased.id
 
+    async def drain(self, *queues: str) -> int:
+        """Jobs of these queues complete, as long as there are any; returns how many."""
+        weights = [job_service_pb2.QueueWeight(queue=queue) for queue in queues]
+        request = job_service_pb2.PullRequest(queues=weights, max_jobs=1_000, worker="w")
+        count = 0
+        while leased := (await self.jobs.Pull(request)).jobs:
+            items = [job_service_pb2.AckItem(id=one.id, delivery=one.delivery) for one in leased]
+            await self.jobs.Ack(job_service_pb2.AckRequest(items=items))
+            count += len(leased)
+        return count
+
+    async def dies(self, queue: str) -> None:
+        """The next job of a queue is dead."""
+        leased = await self.pull(queue)
+        item = job_service_pb2.FailItem(
+            id=leased.id, delivery=leased.delivery, then=job_service_pb2.FAIL_ACTION_DEAD
+        )
+        await self.jobs.Fail(job_service_pb2.FailRequest(items=[item]))
+
     async def count(self) -> int:
         """How many jobs there are."""
         request = job_admin_service_pb2.ListJobsRequest(page_size=1_000)
@@ -138,16 +157,33 @@ async def test_parent_ends_as_its_policy_says(calls: Flows) -> None:
         job("q1", 2, on_dependency_failure=job_pb2.DEPENDENCY_POLICY_IGNORE),
         job("q2"),
     )
-    leased = await calls.pull("q2")
-    item = job_service_pb2.FailItem(
-        id=leased.id, delivery=leased.delivery, then=job_service_pb2.FAIL_ACTION_DEAD
-    )
-    await calls.jobs.Fail(job_service_pb2.FailRequest(items=[item]))
+    await calls.dies("q2")
     assert await calls.done("q1") == ignores
     async for _ in calls.jobs.Wait(job_service_pb2.WaitRequest(ids=[fails])):
         pass
     found = (await calls.get(fails)).jobs[0]
     assert (found.state, found.reason) == (DEAD, job_pb2.END_REASON_DEPENDENCY_FAILED)
+
+
+async def test_a_child_says_what_its_parents_do_without_it(calls: Flows) -> None:
+    """Each about itself alone, across shards: one is ignored, and then the other fails them."""
+    children = [job("q3"), job("q4"), job("q5")]
+    children[0].on_failure = job_pb2.DEPENDENCY_POLICY_IGNORE
+    children[1].on_failure = job_pb2.DEPENDENCY_POLICY_CONTINUE
+    ids = await calls.push(job("q0", 3, 5), job("q1", 3, 4), job("q2", 3, 4, 5), *children)
+    await calls.dies("q3")
+    await calls.dies("q4")
+    assert {await calls.done(queue) for queue in ("q1", "q2")} == {*ids[1:3]}
+    found = await calls.get(ids[2])
+    assert [one.state for one in found.jobs] == [COMPLETED, DEAD, DEAD, READY]
+    await calls.dies("q5")
+    async for _ in calls.jobs.Wait(job_service_pb2.WaitRequest(ids=[ids[0]])):
+        pass
+    found = await calls.get(ids[0])
+    assert (found.jobs[0].state, found.jobs[0].reason) == (
+        DEAD,
+        job_pb2.END_REASON_DEPENDENCY_FAILED,
+    )
 
 
 async def test_look_is_bounded(calls: Flows, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,6 +227,19 @@ async def test_limits_of_a_flow(calls: Flows) -> None:
         await calls.push(job("q0", text=half), job("q1", text=half))
     assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
     assert await calls.count() == 100
+
+
+async def test_one_job_may_wait_for_all_others(calls: Flows) -> None:
+    """Of all shards, in parts of messages between them."""
+    others = [job(QUEUES[at % 12], text=str(at)) for at in range(9_999)]
+    root, *ids = await calls.push(job("root", *range(1, 10_000)), *others)
+    found = await calls.get(root, max_jobs=10_000)
+    assert (list(found.jobs[0].children), len(found.jobs), found.is_cut) == (ids, 10_000, False)
+    assert found.jobs[0].state == BLOCKED
+    assert await calls.drain(*QUEUES) == 9_999
+    assert await calls.done("root") == root
+    found = await calls.get(root, max_jobs=10_000)
+    assert {one.state for one in found.jobs} == {COMPLETED}
 
 
 async def test_flows_survive_a_restart(tmp_path) -> None:

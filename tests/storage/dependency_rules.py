@@ -58,12 +58,14 @@ class DependencyRules(MessageRules):
         policy=policies,
         timeout_ms=st.sampled_from([None, None, 2_000]),
         picks=st.lists(st.tuples(shards, st.integers(0, 12)), min_size=1, max_size=3),
+        about=st.lists(st.sampled_from([0, 0, *DependencyPolicy]), min_size=3, max_size=3),
     )
-    def push_child(self, shard, policy, timeout_ms, picks):
+    def push_child(self, shard, policy, timeout_ms, picks, about):
         parents = [self._job_at(of_shard, pick) for of_shard, pick in picks]
         rules = JobRules(on_dependency_failure=policy, block_timeout_ms=timeout_ms)
         options = replace(DEFAULT_OPTIONS, rules=rules)
-        ties = Ties(parents=tuple(one for one in parents if one))
+        named = tuple(dict.fromkeys(one for one in parents if one))
+        ties = Ties(parents=named, on_failure=bytes(about[: len(named)]))
         world = self._world(shard)
         push = Push("children", options, rows_of([NewJob(b"c", options, ties=ties)]))
         try:
@@ -142,8 +144,9 @@ class DependencyRules(MessageRules):
             child = decide_push(other.shard, other.now, push).first_id
             if other is not world:
                 other.commit()
-            decide_set_aside(world.shard, world.now, FlowParent(job_id, delivery), 1)
-            decide_add_children(world.shard, world.now, job_id, {child: JobState.READY})
+            lease = FlowParent(job_id, delivery)
+            decide_set_aside(world.shard, world.now, lease, 1)
+            decide_add_children(world.shard, world.now, lease, [child], {})
 
     @rule(shard=shards)
     def look_up(self, shard):

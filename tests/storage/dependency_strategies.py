@@ -61,6 +61,10 @@ FACTS: dict[type, Any_] = {
         children=id_lists,
         parents_left=id_lists,
         blocked_until_ms=moments,
+        on_failure=st.binary(max_size=5),
+    ),
+    blocked_entries.ParentsDropped: st.builds(
+        blocked_entries.ParentsDropped, at_ms=moments, ids=id_lists
     ),
     blocked_entries.DependentsTold: st.builds(
         blocked_entries.DependentsTold, at_ms=moments, ids=id_lists

@@ -127,11 +127,12 @@ job_options = st.builds(
 )
 claims = st.just(NO_CLAIM) | st.builds(Claim, moments, moments, st.booleans(), st.booleans())
 ties = (
-    st.builds(Ties, text, text, st.lists(ids, max_size=3).map(tuple), claims)
+    st.builds(Ties, text, text, st.lists(ids, max_size=3).map(tuple), claims, st.booleans())
     .map(
         # Only a job with a unique key has a claim on it.
         lambda made: made if made.unique_key else replace(made, claim=NO_CLAIM)
     )
+    .map(lambda made: replace(made, on_failure=bytes(range(len(made.parents)))))
     .map(lambda made: NO_TIES if made == NO_TIES else made)
 )
 shards = st.integers(0, 1_023)

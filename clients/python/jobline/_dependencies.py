@@ -13,9 +13,10 @@ class DependencyPolicy(IntEnum):
     CANCEL = 2
     IGNORE = 3
     WAIT = 4
+    CONTINUE = 5
 
 
-DependencyPolicyName = DependencyPolicy | Literal["fail", "cancel", "ignore", "wait"]
+DependencyPolicyName = DependencyPolicy | Literal["fail", "cancel", "ignore", "wait", "continue"]
 """What happens to a job when one that it depends on does not complete, or its name."""
 
 POLICIES: dict[int, DependencyPolicy] = {int(policy): policy for policy in DependencyPolicy}

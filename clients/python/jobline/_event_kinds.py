@@ -49,6 +49,8 @@ EventKindName = (
         "schedule_missed",
         "batch_completed",
         "batch_failed",
+        "flow_completed",
+        "flow_failed",
         "webhook_delivered",
         "webhook_failed",
         "worker_connected",

@@ -10,7 +10,8 @@ from typing import Any, Self, Unpack
 
 from jobline import _codec as codec
 from jobline import _typed_json as typed_json
-from jobline._arguments import message_of, ordered_given, value_given
+from jobline._arguments import member_given, message_of, ordered_given, value_given
+from jobline._dependencies import DependencyPolicy, DependencyPolicyName
 from jobline._enums import EndReason, JobState
 from jobline._keywords import spelled_out
 from jobline._leased import LeasedJob
@@ -20,7 +21,7 @@ from jobline._push.messages import fitting, row_of
 from jobline._reading import read
 from jobline._times import Seconds
 from jobline.errors import InvalidArgument
-from jobline.v1 import flow_service_pb2
+from jobline.v1 import flow_service_pb2, job_pb2
 
 
 @dataclass(frozen=True, slots=True, init=False, eq=False)
@@ -28,8 +29,11 @@ class FlowJob:
     """A job of a flow, with the jobs that it waits for.
 
     - `queue`, `payload` and the keywords are as for `push`.
-    - `children`: the jobs that must complete before it is ready; ≤ 1,000. A `FlowJob` may be a
+    - `children`: the jobs that must complete before it is ready; ≤ 10,000. A `FlowJob` may be a
       child of several.
+
+    - `on_failure`: what its parents do if it does not complete ("fail", "cancel", "ignore", "wait",
+      "continue"), instead of their `on_dependency_failure`. Not for the root of a flow.
 
     What happens to it if a child does not complete is its `on_dependency_failure`.
     """
@@ -37,14 +41,16 @@ class FlowJob:
     queue: str
     job: NewJob
     children: tuple[FlowJob, ...]
+    on_failure: DependencyPolicy | None
 
     @spelled_out(OptionsHow)
-    def __init__(  # one keyword for each option of a job
+    def __init__(  # noqa: PLR0913  # one keyword for each option of a job
         self,
         queue: str,
         payload: Any = b"",
         *,
         children: Iterable[FlowJob] = (),
+        on_failure: DependencyPolicyName | None = None,
         options: JobOptions | None = None,
         name: str | None = None,
         delay: Seconds | None = None,
@@ -55,8 +61,10 @@ class FlowJob:
         for child in own:
             value_given("children", child, FlowJob)
         job = NewJob(payload, options=options, name=name, delay=delay, run_at=run_at, **more)
-        for name_, value in (("queue", queue), ("job", job), ("children", own)):
-            object.__setattr__(self, name_, value)
+        policy = member_given("on_failure", DependencyPolicy, on_failure)
+        fields = {"queue": queue, "job": job, "children": own, "on_failure": policy or None}
+        for field_, value in fields.items():
+            object.__setattr__(self, field_, value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,5 +168,6 @@ def push_request(
         with fitting():
             row = row_of(job.job, payload, is_json=bool(content_type))
             children = [places[child] for child in job.children]
-            request.jobs.add(queue=job.queue, job=row, children=children)
+            policy = job_pb2.DependencyPolicy.ValueType(job.on_failure or 0)
+            request.jobs.add(queue=job.queue, job=row, children=children, on_failure=policy)
     return request

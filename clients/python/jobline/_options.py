@@ -99,8 +99,8 @@ class JobOptions:
     - `depends_on`: at most 1,000 jobs that must complete first, of any queue: ids, or values with
       an `id`, as `push` returns.
     - `on_dependency_failure`: what happens if one of these, or a child that it adds, does not
-      complete: "fail" (default: this one is dead), "cancel", "ignore" (it counts as done) or
-      "wait" (until it is retried).
+      complete: "fail" (default: this one is dead), "cancel", "ignore" (it counts as done), "wait"
+      (until it is retried) or "continue" (this one starts at once).
     - `block_timeout`: how long to wait for these at most, 0 s … 400 days; 0 for no limit (default).
     - `batch_id`: the batch that it is a member of; see `client.batches`.
     - `webhook`: a URL that is told when the job ends; see `client.webhooks`.

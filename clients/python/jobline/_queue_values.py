@@ -80,8 +80,8 @@ class QueueSettings:
     - `ageing`: how jobs rise in priority while they wait (default: they do not).
     - `group`: what holds for each of its groups that has no settings of its own.
     - `unique_mode`, `unique_ttl`, `unique_max_wait`: see `JobOptions`.
-    - `on_dependency_failure`: "fail" (default), "cancel", "ignore" or "wait": what happens to a job
-      if one that it depends on does not complete.
+    - `on_dependency_failure`: "fail" (default), "cancel", "ignore", "wait" or "continue": what
+      happens to a job if one that it depends on does not complete.
     - `block_timeout`: how long a job may wait for others, 0 s … 400 days, 0 for no limit (default).
     - `fair`: groups are tenants, which run in parallel and are served by weight and by how long
       their jobs held workers (default false).

@@ -26,7 +26,7 @@ ENDS = frozenset(
     )
 )
 # Kinds whose names begin with one of these are of something else than a job.
-_OTHERS = ("queue", "group", "schedule", "batch", "worker", "storage")
+_OTHERS = ("queue", "group", "schedule", "batch", "flow", "worker", "storage")
 # Queues of which a filter remembers whether they match its pattern.
 QUEUES_KEPT_MAX = 1_000
 # Looks at jobs between two pauses, each job once and once more for each filter that it meets, at

@@ -37,7 +37,7 @@ class JobSetAside:
 @dataclass(slots=True)
 class ChildrenAdded:
     """A BLOCKED job got more children; it waits for those in `parents_left`, until
-    `blocked_until_ms` (0: without limit).
+    `blocked_until_ms` (0: without limit). `on_failure`: its policies about them, as in `Ties`.
     """
 
     at_ms: int
@@ -45,6 +45,7 @@ class ChildrenAdded:
     children: list[int]
     parents_left: list[int]
     blocked_until_ms: int
+    on_failure: bytes = b""
 
 
 @dataclass(slots=True)
@@ -86,6 +87,16 @@ class ParentsMet:
 
 
 @dataclass(slots=True)
+class ParentsDropped:
+    """BLOCKED jobs wait for none of their parents any more: one failed, and they continue without
+    the others. Those that do not wait for a unique key are unblocked by a fact of its own.
+    """
+
+    at_ms: int
+    ids: list[int]
+
+
+@dataclass(slots=True)
 class DependenciesFailed:
     """BLOCKED jobs ended because of what became of `parent`: DEAD, or CANCELLED if `cancelled`. The
     parent is 0 where none ended in time.
@@ -109,6 +120,7 @@ class DependentsTold:
 BlockedFact = (
     JobsUnblocked
     | ParentsMet
+    | ParentsDropped
     | ParentsEnded
     | DependenciesFailed
     | DependentsTold

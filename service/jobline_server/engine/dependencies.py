@@ -132,8 +132,13 @@ class Dependencies:
 
     def wait(self, child: int, parents: Collection[int]) -> None:
         """Notes that a BLOCKED job waits for others."""
+        awaited = self.awaited
         for parent in parents:
-            self.record(parent).children.add(child)
+            found = awaited.find(parent)
+            if found is None:
+                found = awaited[parent] = Awaited()
+            found.children.add(child)
+        self.has_any = bool(awaited)
         self.edges += len(parents)
 
     def stop_waiting(self, child: int, parents: Collection[int]) -> None:

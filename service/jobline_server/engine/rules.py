@@ -45,6 +45,7 @@ class DependencyPolicy(IntEnum):
     CANCEL = 2
     IGNORE = 3
     WAIT = 4
+    CONTINUE = 5
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,10 @@ A job with ties is a single job, never a member of a lot.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from jobline_server.engine.rules import DependencyPolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +32,32 @@ NO_CLAIM = Claim()
 @dataclass(frozen=True, slots=True)
 class Ties:
     """The ties of a job, as it was pushed: its group, its unique key ("" for none), and the ids of
-    the jobs that it depends on. `claim` is what it has of its unique key, and changes.
+    the jobs that it depends on. `claim` is what it has of its unique key, and changes. The end of a
+    flow's root is an event of the flow, too.
     """
 
     group: str = ""
     unique_key: str = ""
     parents: tuple[int, ...] = ()
     claim: Claim = NO_CLAIM
+    is_flow_root: bool = False
+    on_failure: bytes = b""
+    """The policy about each of the first parents, as its number; 0: that of the job."""
+
+    def policy_about(self, parent: int) -> DependencyPolicy | None:
+        """Returns the policy about one of the parents; None: that of the job."""
+        if not self.on_failure:
+            return None
+        at = self.parents.index(parent)
+        number = self.on_failure[at] if at < len(self.on_failure) else 0
+        return DependencyPolicy(number) if number else None
+
+    def with_parents(self, parents: Iterable[int], on_failure: bytes) -> Ties:
+        """Returns the ties of a job that depends on more jobs, with its policies about them."""
+        known = self.on_failure
+        if on_failure:
+            known = known.ljust(len(self.parents), b"\0") + on_failure
+        return replace(self, parents=(*self.parents, *parents), on_failure=known)
 
 
 NO_TIES = Ties()

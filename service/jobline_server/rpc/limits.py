@@ -79,7 +79,9 @@ DEAD_BYTES_MAX = 1 << 40
 PULL_WAIT_MS_MAX = 60 * SECOND_MS
 WAIT_TIMEOUT_MS_MAX = 1 * HOUR_MS
 WAIT_TIMEOUT_MS_DEFAULT = 1 * MINUTE_MS
-# A flow: its jobs, how many of them wait for each other in a row, and for how many together.
+# A flow: its jobs, how many of them wait for each other in a row, for how many each of them waits,
+# and for how many all together.
 FLOW_JOBS_MAX = 10_000
 FLOW_DEPTH_MAX = 100
+FLOW_JOB_CHILDREN_MAX = 10_000
 FLOW_CHILDREN_MAX = 20_000

@@ -12,12 +12,12 @@ from tests.unit.engine.dependents import CANCELLED, told
 from tests.unit.engine.world import World
 
 
-def add(world: World, job, *children: int) -> None:
+def add(world: World, job, *children: int, on_failure: bytes = b"") -> None:
     """A leased job waits for these as well, in one commit."""
-    parent = FlowParent(job.id, job.delivery)
+    parent = FlowParent(job.id, job.delivery, on_failure)
     decide_set_aside(world.shard, world.now, parent, len(children))
-    states = {one: world.state(one) or CANCELLED for one in children}
-    decide_add_children(world.shard, world.now, job.id, states)
+    over = {one: CANCELLED for one in children if world.state(one) is None}
+    decide_add_children(world.shard, world.now, parent, children, over)
     world.commit()
     world.check()
 

@@ -17,7 +17,7 @@ from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.rules import DependencyPolicy
 from jobline_server.engine.ties import NO_TIES, Ties
 from jobline_server.engine.unique_rule import UniqueMode, UniqueRule
-from jobline_server.engine.values import AckLevel, JobState
+from jobline_server.engine.values import AckLevel
 from tests.pushed_rows import NewJob, rows_of
 from tests.unit.engine import reference_dependencies
 from tests.unit.engine.histories import DELAYS, KIND, LEVELS, OPTIONS, QUEUE
@@ -30,6 +30,7 @@ CHILDREN = st.lists(
         POLICIES,
         st.sampled_from([None, None, 0, 3_000, 40_000]),
         st.lists(st.integers(0, 400), max_size=3),
+        st.lists(st.sampled_from([0, 0, *DependencyPolicy]), min_size=3, max_size=3),
         st.lists(st.integers(0, 3), max_size=2),
         st.sampled_from(["", "", "", "k1"]),
         DELAYS,
@@ -57,15 +58,18 @@ class DependencyRules(RuleBasedStateMachine):
     def push_children(self, queue, children, level, atomic):
         jobs = []
         for index, child in enumerate(children):
-            kind, policy, timeout_ms, picks, indexes, key, delay, group, unique_key, mode = child
+            kind, policy, timeout_ms, picks, about, indexes, key, delay, group, unique_key, mode = (
+                child
+            )
             options = OPTIONS[kind]
             own = {"on_dependency_failure": policy, "block_timeout_ms": timeout_ms}
             if unique_key:
                 own["unique"] = UniqueRule(mode, 5_000)
             # The jobs of a group have their order by their pushes alone.
             is_plain = not (options.priority or options.rules.lifo)
-            parents = tuple(self.both.ids_at(picks))
-            ties = Ties(group if is_plain else "", unique_key, parents)
+            parents = tuple(dict.fromkeys(self.both.ids_at(picks)))
+            about_each = bytes(about[: len(parents)])
+            ties = Ties(group if is_plain else "", unique_key, parents, on_failure=about_each)
             jobs.append(
                 NewJob(
                     b"x",
@@ -94,13 +98,13 @@ class DependencyRules(RuleBasedStateMachine):
         both.begin()
         lease = both.lease_at(pick)
         try:
-            decide_set_aside(both.shard, both.now, FlowParent(*lease), len(new))
+            parent = FlowParent(*lease)
+            decide_set_aside(both.shard, both.now, parent, len(new))
             refused = ""
         except Refused as refusal:
             refused = refusal.kind.value
         assert refused == reference_dependencies.set_aside(both.model, *lease)
         reached[f"children added: {refused or 'DONE'}"] += 1
         if not refused:
-            states = dict.fromkeys(new, JobState.READY)
-            decide_add_children(both.shard, both.now, lease[0], states)
+            decide_add_children(both.shard, both.now, parent, new, {})
             reference_dependencies.add_children(both.model, lease[0], new)

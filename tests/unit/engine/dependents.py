@@ -16,7 +16,7 @@ from jobline_server.engine.values import (
 from tests.pushed_rows import NewJob
 from tests.unit.engine.world import leases_of
 
-FAIL, CANCEL, IGNORE, WAIT = DependencyPolicy
+FAIL, CANCEL, IGNORE, WAIT, CONTINUE = DependencyPolicy
 BLOCKED, READY, SCHEDULED = JobState.BLOCKED, JobState.READY, JobState.SCHEDULED
 DEAD, CANCELLED, COMPLETED = JobState.DEAD, JobState.CANCELLED, JobState.COMPLETED
 

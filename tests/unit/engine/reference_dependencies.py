@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from jobline_server.engine.dependencies import ParentEnd
 from jobline_server.engine.rules import DependencyPolicy
+from jobline_server.engine.ties import Ties
 from jobline_server.engine.values import EndReason, JobState, LeaseReason, SettleOutcome
 from tests.unit.engine.reference_jobs import ModelJob, first
 from tests.unit.engine.reference_model import ReferenceModel
@@ -27,6 +28,15 @@ def looked_up(model: ReferenceModel, ids: Iterable[int]) -> dict[int, JobState |
     return {one: model.jobs[one].state if one in model.jobs else None for one in ids}
 
 
+def policies_of(ties: Ties) -> dict[int, DependencyPolicy]:
+    pairs = zip(ties.parents, ties.on_failure, strict=False)
+    return {parent: Policy(number) for parent, number in pairs if number}
+
+
+def policy_about(model: ReferenceModel, job: ModelJob, parent: int) -> DependencyPolicy:
+    return job.policies.get(parent) or policy_of(model, job)
+
+
 def policy_of(model: ReferenceModel, job: ModelJob) -> DependencyPolicy:
     own = job.options.rules.on_dependency_failure
     return own or model.settings(job.queue).on_dependency_failure or Policy.FAIL
@@ -34,17 +44,19 @@ def policy_of(model: ReferenceModel, job: ModelJob) -> DependencyPolicy:
 
 def push_behind(model: ReferenceModel, job: ModelJob, parents: list[int], run_at_ms: int) -> bool:
     """Says whether a new job is BLOCKED, or ended, because of its parents or its unique key."""
-    policy = policy_of(model, job)
     job.due = (run_at_ms, job.id)
     for parent in parents:
-        end = end_of(model, parent)
+        end, policy = end_of(model, parent), policy_about(model, job, parent)
         if end in (None, ParentEnd.COMPLETED) or policy is Policy.IGNORE:
             continue
+        if policy is Policy.CONTINUE:
+            parents = []
+            break
         if policy is not Policy.WAIT:
             model.failing.append((job, policy))
             job.state = JobState.BLOCKED
             return True
-    wait_on = [one for one in parents if waits_on(model, one, policy)]
+    wait_on = [one for one in parents if waits_on(model, one, policy_about(model, job, one))]
     if wait_on:
         timeout_ms = first(
             job.options.rules.block_timeout_ms, model.settings(job.queue).block_timeout_ms, 0
@@ -75,20 +87,25 @@ def fail_new(model: ReferenceModel) -> None:
 def tell(model: ReferenceModel, parents: Iterable[int]) -> None:
     """All that wait for these are told, one after the other, what became of them."""
     free: dict[int, ModelJob] = {}
+    continued: dict[int, ModelJob] = {}
     failed: dict[int, tuple[ModelJob, DependencyPolicy, int]] = {}
     for parent in parents:
         end = end_of(model, parent)
         for job in model.live(JobState.BLOCKED):
-            if parent not in job.parents_left:
+            # To one that failed, another end changes nothing.
+            if parent not in job.parents_left or job.id in failed:
                 continue
-            policy = policy_of(model, job)
+            policy = policy_about(model, job, parent)
             if end is ParentEnd.COMPLETED or policy is Policy.IGNORE:
                 job.parents_left = [one for one in job.parents_left if one != parent]
                 if not job.parents_left:
                     free[job.id] = job
+            elif policy is Policy.CONTINUE:
+                job.parents_left = []
+                continued[job.id] = job
             elif policy is not Policy.WAIT or end is ParentEnd.DELETED:
                 failed.setdefault(job.id, (job, policy, parent))
-    unblock(model, list(free.values()))
+    unblock(model, [*free.values(), *continued.values()])
     alike: dict[tuple[int, bool], list[ModelJob]] = {}
     for job, policy, parent in failed.values():
         alike.setdefault((parent, policy is Policy.CANCEL), []).append(job)
@@ -129,8 +146,9 @@ def time_out(model: ReferenceModel) -> None:
         if job.blocked_until_ms and job.blocked_until_ms <= model.wall_ms
     ]
     due.sort(key=lambda job: (job.blocked_until_ms, job.id))
-    unblock(model, [job for job in due if policy_of(model, job) is Policy.IGNORE])
-    rest = [job for job in due if policy_of(model, job) is not Policy.IGNORE]
+    go_on = [job for job in due if policy_of(model, job) in (Policy.IGNORE, Policy.CONTINUE)]
+    unblock(model, go_on)
+    rest = [job for job in due if job not in go_on]
     for cancelled in dict.fromkeys(policy_of(model, job) is Policy.CANCEL for job in rest):
         these = [job for job in rest if (policy_of(model, job) is Policy.CANCEL) == cancelled]
         end_for_it(model, these, cancelled=cancelled)

@@ -8,7 +8,7 @@ from typing import Any
 
 from jobline_server.engine import limits
 from jobline_server.engine.job_log import NewLine
-from jobline_server.engine.rules import DeliveryMode
+from jobline_server.engine.rules import DeliveryMode, DependencyPolicy
 from jobline_server.engine.values import (
     EndReason,
     JobOptions,
@@ -75,6 +75,8 @@ class ModelJob:
     pushed_ms: int = 0
     waits_from_ms: int = 0
     parents_left: list[int] = field(default_factory=list)
+    policies: dict[int, DependencyPolicy] = field(default_factory=dict)
+    """About some of its parents alone."""
     parked: bool = False
     blocked_until_ms: int = 0
 

@@ -10,7 +10,7 @@ from jobline_server.engine.producers import Call
 from jobline_server.engine.values import AckLevel, EndReason, JobOptions, JobState, PushOutcome
 from tests.pushed_payloads import jobs_in
 from tests.pushed_rows import NewJob
-from tests.unit.engine.reference_dependencies import fail_new, push_behind
+from tests.unit.engine.reference_dependencies import fail_new, policies_of, push_behind
 from tests.unit.engine.reference_jobs import Key, ModelJob, ModelProducer, Request
 from tests.unit.engine.reference_limits import ModelQueue
 from tests.unit.engine.reference_model import ReferenceModel
@@ -99,6 +99,7 @@ def _store(
             job.expires_ms = model.wall_ms + options.rules.ttl_ms
         job.job_key, job.unique_key, job.pushed_ms = new.job_key, new.ties.unique_key, model.wall_ms
         job.beside_bytes, job.group = new.beside_bytes or 0, new.ties.group
+        job.policies = policies_of(new.ties)
         model.jobs[job_id] = job
         run_at_ms = plan.run_at_ms.get(job_id, new.run_at_ms)
         if job_id in plan.parked:

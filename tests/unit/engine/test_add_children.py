@@ -138,13 +138,14 @@ def test_parent_that_ends_while_its_children_are_pushed(world, how):
     rules = replace(NO_RULES, ttl_ms=1_000) if how == "expire" else NO_RULES
     parent = world.row(rules=rules)
     job = world.one()
-    decide_set_aside(world.shard, world.now, FlowParent(job.id, job.delivery), 1)
+    lease = FlowParent(job.id, job.delivery)
+    decide_set_aside(world.shard, world.now, lease, 1)
     if how == "cancel":
         decide_cancel(world.shard, world.now, [parent])
     else:
         world.tick(2_000)
     one = below(world)
-    left = decide_add_children(world.shard, world.now, parent, {one: READY})
+    left = decide_add_children(world.shard, world.now, lease, [one], {})
     world.commit()
     world.check()
     assert left == ()
@@ -211,8 +212,9 @@ def test_children_of_another_shard_are_awaited(world):
     world.row()
     job = world.one()
     elsewhere = 2 << 43 | 5
-    decide_set_aside(world.shard, world.now, FlowParent(job.id, job.delivery), 1)
-    left = decide_add_children(world.shard, world.now, job.id, {elsewhere: READY})
+    lease = FlowParent(job.id, job.delivery)
+    decide_set_aside(world.shard, world.now, lease, 1)
+    left = decide_add_children(world.shard, world.now, lease, [elsewhere], {})
     world.commit()
     world.check()
     assert left == (elsewhere,)
@@ -233,3 +235,21 @@ def test_dependents_of_the_job_wait_until_it_has_completed(world):
     release_dependents(world.shard, world.now, 10)
     world.commit()
     assert world.state(waits) is READY
+
+
+def test_policy_about_a_child_that_was_added(world):
+    """It is not that about the children before, which have none, nor that of the job."""
+    parent = world.row(rules=replace(NO_RULES, on_dependency_failure=CANCEL))
+    before = below(world)
+    add(world, world.one(), before)
+    end(world, before)
+    after, spare, strict = below(world), below(world), below(world)
+    add(world, world.one(), after, spare, strict, on_failure=bytes([0, IGNORE, 0]))
+    ties = world.recovered().jobs[parent].ties
+    assert (ties.parents, ties.policy_about(spare)) == ((before, after, spare, strict), IGNORE)
+    end(world, spare, how="dead")
+    assert world.state(parent) is BLOCKED
+    end(world, after)
+    world.ended()
+    end(world, strict, how="dead")
+    assert world.ended()[parent][0] is CANCELLED

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
+from jobline_server.engine.decide import awaiting
 from jobline_server.engine.decide.admin import decide_cancel, decide_delete_ended, decide_retry
 from jobline_server.engine.decide.awaiting import decide_forget, note_awaited
 from jobline_server.engine.decide.dependencies import decide_parents_ended, release_dependents
@@ -16,6 +17,7 @@ from jobline_server.engine.decide.messages import decide_acknowledge, next_batch
 from jobline_server.engine.decide.receive import decide_receive
 from jobline_server.engine.dependency_messages import AwaitJobs, ForgetJobs
 from jobline_server.engine.load import Load
+from jobline_server.engine.message_entries import MessagesSent
 from jobline_server.engine.rules import DependencyPolicy, JobRules
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.ties import Ties
@@ -26,6 +28,16 @@ from tests.unit.engine.world import EPOCH, World
 
 HERE, THERE = 1, 2
 BLOCKED, READY, DEAD = JobState.BLOCKED, JobState.READY, JobState.DEAD
+
+
+def test_many_parents_are_awaited_by_several_messages(monkeypatch):
+    """Each is a step of the receiver, and all are one fact here."""
+    monkeypatch.setattr(awaiting, "AWAITED_MAX", 2)
+    here = World()
+    parents = tuple(THERE << 43 | at for at in range(5))
+    awaiting.await_elsewhere(here.shard, here.now, [*parents, HERE << 43 | 5])
+    [sent] = [fact for fact in here.shard.entries if isinstance(fact, MessagesSent)]
+    assert sent.messages == [AwaitJobs(parents[at : at + 2], HERE) for at in (0, 2, 4)]
 
 
 class Two(NamedTuple):

@@ -18,6 +18,7 @@ from tests.unit.engine.dependents import (
     CANCEL,
     CANCELLED,
     COMPLETED,
+    CONTINUE,
     DEAD,
     FAIL,
     IGNORE,
@@ -82,7 +83,8 @@ def test_a_job_cannot_depend_on_itself_or_on_later_ones(world):
 
 
 @pytest.mark.parametrize(
-    ("policy", "state"), [(FAIL, None), (CANCEL, None), (IGNORE, READY), (WAIT, BLOCKED)]
+    ("policy", "state"),
+    [(FAIL, None), (CANCEL, None), (IGNORE, READY), (WAIT, BLOCKED), (CONTINUE, READY)],
 )
 def test_a_parent_that_was_dead_before_applies_the_policy_at_once(world, policy, state):
     waits = push(world, child(7, policy=policy), outcomes={7: DEAD})

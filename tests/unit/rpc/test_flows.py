@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from jobline.v1 import flow_service_pb2 as pb
 from jobline.v1 import job_pb2
 from jobline_server.engine.commands import Refused
+from jobline_server.engine.ties import NO_TIES, Ties
 from jobline_server.engine.values import AckLevel
 from jobline_server.rpc.convert import flows
 from jobline_server.rpc.convert.flows import flow_parts
@@ -91,8 +92,24 @@ def test_a_part_holds_so_many_children(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_equal_leaves_are_pushed_as_a_lot() -> None:
     leaves = [pb.FlowJob(queue="a", job=job_pb2.NewJob(text="x")) for _ in range(3)]
-    (part,) = parts_of(pb.PushFlowRequest(jobs=leaves))
+    root = pb.FlowJob(queue="a", children=range(3))
+    part, _ = parts_of(pb.PushFlowRequest(jobs=[*leaves, root]))
     assert (len(part.command.rows), len(part.command.payloads)) == (0, 3)
+
+
+def test_jobs_that_nobody_waits_for_are_roots() -> None:
+    """Also one without children, which has ties because of it, and beside one of its queue."""
+    job = job_pb2.NewJob(text="x")
+    jobs = [pb.FlowJob(queue="a", job=job, children=own) for own in ([], [], [0], [0, 2])]
+    jobs[3].job.options.group = "g"
+    parts = parts_of(pb.PushFlowRequest(jobs=jobs))
+    roots: dict[int, Ties] = {}
+    for part in parts:
+        ties = part.command.rows.ties or [NO_TIES] * len(part.places)
+        roots |= zip(part.places, ties, strict=True)
+    root = Ties(is_flow_root=True)
+    assert [roots[at].is_flow_root for at in range(4)] == [False, True, False, True]
+    assert (roots[0], roots[1], roots[3].group) == (NO_TIES, root, "g")
 
 
 def test_field_of_an_unreadable_job_is_named() -> None:

@@ -14,7 +14,7 @@ from jobline._leased import LeasedJob
 from jobline.errors import InvalidArgument
 from jobline.v1 import flow_service_pb2, flow_service_pb2_grpc, job_admin_service_pb2_grpc
 
-JOBS = 1_000
+JOBS, JOBS_MAX = 1_000, 10_000
 
 
 class FlowApi:
@@ -86,7 +86,7 @@ class FlowApi:
         """Returns the children of a job, with all their results, in the order in which they were
         given. A handler calls it with the id of its job. Raises JobNotFound.
         """
-        flow = self.get(id_, max_jobs=JOBS + 1, max_depth=1, results=True)
+        flow = self.get(id_, max_jobs=JOBS_MAX, max_depth=1, results=True)
         by_id = {node.id: node for node in flow.jobs}
         found: list[FlowNode] = []
         for child in flow.root.children:

@@ -25,7 +25,7 @@ OnFailure = Annotated[
         "--on-dependency-failure",
         "--on-failure",
         metavar="POLICY",
-        help="If such a job does not complete: fail (default), cancel, ignore or wait.",
+        help="If such a job does not complete: fail (default), cancel, ignore, wait or continue.",
     ),
 ]
 BlockTimeout = Annotated[
@@ -44,5 +44,5 @@ def policy_of(text: str) -> DependencyPolicy | None:
         return DependencyPolicy[text.upper()]
     except KeyError:
         raise UsageError(
-            f"--on-dependency-failure: {text!r} is not fail, cancel, ignore or wait"
+            f"--on-dependency-failure: {text!r} is not fail, cancel, ignore, wait or continue"
         ) from None

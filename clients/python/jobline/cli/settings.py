@@ -143,7 +143,7 @@ SETTINGS: dict[str, tuple[Callable[[str], Any], str]] = {
     "unique_max_wait": (parse_span, "how long debounce may delay a job"),
     "on_dependency_failure": (
         partial(named, DependencyPolicy),
-        "fail, cancel, ignore or wait: if a job that another depends on does not complete",
+        "fail, cancel, ignore, wait or continue: if a job that it depends on does not complete",
     ),
     "block_timeout": (parse_span, "how long a job may wait for others"),
     "group.weight": (_whole, "in a fair queue, the share of workers that a group gets"),

@@ -79,6 +79,7 @@ class Entry(_message.Message):
     PARENTS_ENDED_FIELD_NUMBER: _builtins.int
     DEPENDENCIES_FAILED_FIELD_NUMBER: _builtins.int
     DEPENDENTS_TOLD_FIELD_NUMBER: _builtins.int
+    PARENTS_DROPPED_FIELD_NUMBER: _builtins.int
     JOBS_AWAITED_FIELD_NUMBER: _builtins.int
     JOBS_NOT_AWAITED_FIELD_NUMBER: _builtins.int
     JOB_SET_ASIDE_FIELD_NUMBER: _builtins.int
@@ -280,6 +281,10 @@ class Entry(_message.Message):
         """All dependents of jobs were told of their ends."""
 
     @_builtins.property
+    def parents_dropped(self) -> Global___ParentsDropped:
+        """BLOCKED jobs wait for no other job any more."""
+
+    @_builtins.property
     def jobs_awaited(self) -> Global___JobsAwaited:
         """Another shard waits for jobs."""
 
@@ -415,6 +420,7 @@ class Entry(_message.Message):
         parents_ended: Global___ParentsEnded | None = ...,
         dependencies_failed: Global___DependenciesFailed | None = ...,
         dependents_told: Global___DependentsTold | None = ...,
+        parents_dropped: Global___ParentsDropped | None = ...,
         jobs_awaited: Global___JobsAwaited | None = ...,
         jobs_not_awaited: Global___JobsAwaited | None = ...,
         job_set_aside: Global___JobSetAside | None = ...,
@@ -438,11 +444,11 @@ class Entry(_message.Message):
         webhook_progressed: Global___WebhookProgressed | None = ...,
         server_noted: Global___ServerNoted | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["batch_called", b"batch_called", "batch_cancelled", b"batch_cancelled", "batch_closed", b"batch_closed", "batch_counts_sent", b"batch_counts_sent", "batch_created", b"batch_created", "batches_counted", b"batches_counted", "batches_forgotten", b"batches_forgotten", "batches_joined", b"batches_joined", "cancel_requested", b"cancel_requested", "children_added", b"children_added", "dependencies_failed", b"dependencies_failed", "dependents_told", b"dependents_told", "fact", b"fact", "group_changed", b"group_changed", "group_limited", b"group_limited", "group_paused", b"group_paused", "group_resumed", b"group_resumed", "job_died", b"job_died", "job_failed", b"job_failed", "job_logged", b"job_logged", "job_reported", b"job_reported", "job_set_aside", b"job_set_aside", "job_updated", b"job_updated", "jobs_awaited", b"jobs_awaited", "jobs_cancelled", b"jobs_cancelled", "jobs_completed", b"jobs_completed", "jobs_deleted", b"jobs_deleted", "jobs_expired", b"jobs_expired", "jobs_leased", b"jobs_leased", "jobs_not_awaited", b"jobs_not_awaited", "jobs_pushed", b"jobs_pushed", "jobs_ready", b"jobs_ready", "jobs_released", b"jobs_released", "jobs_replaced", b"jobs_replaced", "jobs_retried", b"jobs_retried", "jobs_staled", b"jobs_staled", "jobs_stalled", b"jobs_stalled", "jobs_unblocked", b"jobs_unblocked", "key_forgotten", b"key_forgotten", "keys_expired", b"keys_expired", "limiter_changed", b"limiter_changed", "limiter_deleted", b"limiter_deleted", "lot_pushed", b"lot_pushed", "messages_acknowledged", b"messages_acknowledged", "messages_received", b"messages_received", "messages_sent", b"messages_sent", "operation_recorded", b"operation_recorded", "parents_ended", b"parents_ended", "parents_met", b"parents_met", "phase_completed", b"phase_completed", "queue_changed", b"queue_changed", "queue_deleted", b"queue_deleted", "queue_limited", b"queue_limited", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed", "schedule_changed", b"schedule_changed", "schedule_deleted", b"schedule_deleted", "schedule_paused", b"schedule_paused", "schedule_resumed", b"schedule_resumed", "schedule_ticked", b"schedule_ticked", "server_noted", b"server_noted", "unique_key_extended", b"unique_key_extended", "unique_key_forgotten", b"unique_key_forgotten", "unique_keys_extended", b"unique_keys_extended", "webhook_changed", b"webhook_changed", "webhook_deleted", b"webhook_deleted", "webhook_progressed", b"webhook_progressed"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["batch_called", b"batch_called", "batch_cancelled", b"batch_cancelled", "batch_closed", b"batch_closed", "batch_counts_sent", b"batch_counts_sent", "batch_created", b"batch_created", "batches_counted", b"batches_counted", "batches_forgotten", b"batches_forgotten", "batches_joined", b"batches_joined", "cancel_requested", b"cancel_requested", "children_added", b"children_added", "dependencies_failed", b"dependencies_failed", "dependents_told", b"dependents_told", "fact", b"fact", "group_changed", b"group_changed", "group_limited", b"group_limited", "group_paused", b"group_paused", "group_resumed", b"group_resumed", "job_died", b"job_died", "job_failed", b"job_failed", "job_logged", b"job_logged", "job_reported", b"job_reported", "job_set_aside", b"job_set_aside", "job_updated", b"job_updated", "jobs_awaited", b"jobs_awaited", "jobs_cancelled", b"jobs_cancelled", "jobs_completed", b"jobs_completed", "jobs_deleted", b"jobs_deleted", "jobs_expired", b"jobs_expired", "jobs_leased", b"jobs_leased", "jobs_not_awaited", b"jobs_not_awaited", "jobs_pushed", b"jobs_pushed", "jobs_ready", b"jobs_ready", "jobs_released", b"jobs_released", "jobs_replaced", b"jobs_replaced", "jobs_retried", b"jobs_retried", "jobs_staled", b"jobs_staled", "jobs_stalled", b"jobs_stalled", "jobs_unblocked", b"jobs_unblocked", "key_forgotten", b"key_forgotten", "keys_expired", b"keys_expired", "limiter_changed", b"limiter_changed", "limiter_deleted", b"limiter_deleted", "lot_pushed", b"lot_pushed", "messages_acknowledged", b"messages_acknowledged", "messages_received", b"messages_received", "messages_sent", b"messages_sent", "operation_recorded", b"operation_recorded", "parents_dropped", b"parents_dropped", "parents_ended", b"parents_ended", "parents_met", b"parents_met", "phase_completed", b"phase_completed", "queue_changed", b"queue_changed", "queue_deleted", b"queue_deleted", "queue_limited", b"queue_limited", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed", "schedule_changed", b"schedule_changed", "schedule_deleted", b"schedule_deleted", "schedule_paused", b"schedule_paused", "schedule_resumed", b"schedule_resumed", "schedule_ticked", b"schedule_ticked", "server_noted", b"server_noted", "unique_key_extended", b"unique_key_extended", "unique_key_forgotten", b"unique_key_forgotten", "unique_keys_extended", b"unique_keys_extended", "webhook_changed", b"webhook_changed", "webhook_deleted", b"webhook_deleted", "webhook_progressed", b"webhook_progressed"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_ms", b"at_ms", "batch_called", b"batch_called", "batch_cancelled", b"batch_cancelled", "batch_closed", b"batch_closed", "batch_counts_sent", b"batch_counts_sent", "batch_created", b"batch_created", "batches_counted", b"batches_counted", "batches_forgotten", b"batches_forgotten", "batches_joined", b"batches_joined", "cancel_requested", b"cancel_requested", "children_added", b"children_added", "dependencies_failed", b"dependencies_failed", "dependents_told", b"dependents_told", "fact", b"fact", "group_changed", b"group_changed", "group_limited", b"group_limited", "group_paused", b"group_paused", "group_resumed", b"group_resumed", "job_died", b"job_died", "job_failed", b"job_failed", "job_logged", b"job_logged", "job_reported", b"job_reported", "job_set_aside", b"job_set_aside", "job_updated", b"job_updated", "jobs_awaited", b"jobs_awaited", "jobs_cancelled", b"jobs_cancelled", "jobs_completed", b"jobs_completed", "jobs_deleted", b"jobs_deleted", "jobs_expired", b"jobs_expired", "jobs_leased", b"jobs_leased", "jobs_not_awaited", b"jobs_not_awaited", "jobs_pushed", b"jobs_pushed", "jobs_ready", b"jobs_ready", "jobs_released", b"jobs_released", "jobs_replaced", b"jobs_replaced", "jobs_retried", b"jobs_retried", "jobs_staled", b"jobs_staled", "jobs_stalled", b"jobs_stalled", "jobs_unblocked", b"jobs_unblocked", "key_forgotten", b"key_forgotten", "keys_expired", b"keys_expired", "limiter_changed", b"limiter_changed", "limiter_deleted", b"limiter_deleted", "lot_pushed", b"lot_pushed", "messages_acknowledged", b"messages_acknowledged", "messages_received", b"messages_received", "messages_sent", b"messages_sent", "operation_recorded", b"operation_recorded", "parents_ended", b"parents_ended", "parents_met", b"parents_met", "phase_completed", b"phase_completed", "queue_changed", b"queue_changed", "queue_deleted", b"queue_deleted", "queue_limited", b"queue_limited", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed", "schedule_changed", b"schedule_changed", "schedule_deleted", b"schedule_deleted", "schedule_paused", b"schedule_paused", "schedule_resumed", b"schedule_resumed", "schedule_ticked", b"schedule_ticked", "server_noted", b"server_noted", "unique_key_extended", b"unique_key_extended", "unique_key_forgotten", b"unique_key_forgotten", "unique_keys_extended", b"unique_keys_extended", "webhook_changed", b"webhook_changed", "webhook_deleted", b"webhook_deleted", "webhook_progressed", b"webhook_progressed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_ms", b"at_ms", "batch_called", b"batch_called", "batch_cancelled", b"batch_cancelled", "batch_closed", b"batch_closed", "batch_counts_sent", b"batch_counts_sent", "batch_created", b"batch_created", "batches_counted", b"batches_counted", "batches_forgotten", b"batches_forgotten", "batches_joined", b"batches_joined", "cancel_requested", b"cancel_requested", "children_added", b"children_added", "dependencies_failed", b"dependencies_failed", "dependents_told", b"dependents_told", "fact", b"fact", "group_changed", b"group_changed", "group_limited", b"group_limited", "group_paused", b"group_paused", "group_resumed", b"group_resumed", "job_died", b"job_died", "job_failed", b"job_failed", "job_logged", b"job_logged", "job_reported", b"job_reported", "job_set_aside", b"job_set_aside", "job_updated", b"job_updated", "jobs_awaited", b"jobs_awaited", "jobs_cancelled", b"jobs_cancelled", "jobs_completed", b"jobs_completed", "jobs_deleted", b"jobs_deleted", "jobs_expired", b"jobs_expired", "jobs_leased", b"jobs_leased", "jobs_not_awaited", b"jobs_not_awaited", "jobs_pushed", b"jobs_pushed", "jobs_ready", b"jobs_ready", "jobs_released", b"jobs_released", "jobs_replaced", b"jobs_replaced", "jobs_retried", b"jobs_retried", "jobs_staled", b"jobs_staled", "jobs_stalled", b"jobs_stalled", "jobs_unblocked", b"jobs_unblocked", "key_forgotten", b"key_forgotten", "keys_expired", b"keys_expired", "limiter_changed", b"limiter_changed", "limiter_deleted", b"limiter_deleted", "lot_pushed", b"lot_pushed", "messages_acknowledged", b"messages_acknowledged", "messages_received", b"messages_received", "messages_sent", b"messages_sent", "operation_recorded", b"operation_recorded", "parents_dropped", b"parents_dropped", "parents_ended", b"parents_ended", "parents_met", b"parents_met", "phase_completed", b"phase_completed", "queue_changed", b"queue_changed", "queue_deleted", b"queue_deleted", "queue_limited", b"queue_limited", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed", "schedule_changed", b"schedule_changed", "schedule_deleted", b"schedule_deleted", "schedule_paused", b"schedule_paused", "schedule_resumed", b"schedule_resumed", "schedule_ticked", b"schedule_ticked", "server_noted", b"server_noted", "unique_key_extended", b"unique_key_extended", "unique_key_forgotten", b"unique_key_forgotten", "unique_keys_extended", b"unique_keys_extended", "webhook_changed", b"webhook_changed", "webhook_deleted", b"webhook_deleted", "webhook_progressed", b"webhook_progressed"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_fact: _TypeAlias = _typing.Literal["lot_pushed", "jobs_pushed", "jobs_ready", "jobs_leased", "jobs_completed", "job_failed", "job_died", "jobs_stalled", "jobs_released", "job_reported", "jobs_cancelled", "cancel_requested", "jobs_retried", "jobs_staled", "jobs_deleted", "queue_changed", "queue_paused", "queue_resumed", "queue_deleted", "keys_expired", "messages_sent", "messages_received", "messages_acknowledged", "jobs_expired", "job_updated", "key_forgotten", "jobs_replaced", "unique_key_extended", "unique_key_forgotten", "unique_keys_extended", "jobs_unblocked", "queue_limited", "job_logged", "group_changed", "group_paused", "group_resumed", "phase_completed", "group_limited", "limiter_changed", "limiter_deleted", "parents_met", "parents_ended", "dependencies_failed", "dependents_told", "jobs_awaited", "jobs_not_awaited", "job_set_aside", "children_added", "schedule_changed", "schedule_deleted", "schedule_paused", "schedule_resumed", "schedule_ticked", "batch_created", "batch_closed", "batches_joined", "batches_counted", "batch_called", "batch_counts_sent", "batch_cancelled", "batches_forgotten", "operation_recorded", "webhook_changed", "webhook_deleted", "webhook_progressed", "server_noted"]  # noqa: Y015
+    _WhichOneofReturnType_fact: _TypeAlias = _typing.Literal["lot_pushed", "jobs_pushed", "jobs_ready", "jobs_leased", "jobs_completed", "job_failed", "job_died", "jobs_stalled", "jobs_released", "job_reported", "jobs_cancelled", "cancel_requested", "jobs_retried", "jobs_staled", "jobs_deleted", "queue_changed", "queue_paused", "queue_resumed", "queue_deleted", "keys_expired", "messages_sent", "messages_received", "messages_acknowledged", "jobs_expired", "job_updated", "key_forgotten", "jobs_replaced", "unique_key_extended", "unique_key_forgotten", "unique_keys_extended", "jobs_unblocked", "queue_limited", "job_logged", "group_changed", "group_paused", "group_resumed", "phase_completed", "group_limited", "limiter_changed", "limiter_deleted", "parents_met", "parents_ended", "dependencies_failed", "dependents_told", "parents_dropped", "jobs_awaited", "jobs_not_awaited", "job_set_aside", "children_added", "schedule_changed", "schedule_deleted", "schedule_paused", "schedule_resumed", "schedule_ticked", "batch_created", "batch_closed", "batches_joined", "batches_counted", "batch_called", "batch_counts_sent", "batch_cancelled", "batches_forgotten", "operation_recorded", "webhook_changed", "webhook_deleted", "webhook_progressed", "server_noted"]  # noqa: Y015
     _WhichOneofArgType_fact: _TypeAlias = _typing.Literal["fact", b"fact"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_fact) -> _WhichOneofReturnType_fact | None: ...
 
@@ -651,6 +657,8 @@ class JobsPushed(_message.Message):
     PARENTS_LEFT_COUNTS_FIELD_NUMBER: _builtins.int
     PARENTS_LEFT_FIELD_NUMBER: _builtins.int
     BLOCKED_UNTIL_MS_FIELD_NUMBER: _builtins.int
+    FLOW_ROOTS_FIELD_NUMBER: _builtins.int
+    ON_FAILURE_FIELD_NUMBER: _builtins.int
     queue: _builtins.str
     """Output only. The queue."""
     first_id: _builtins.int
@@ -739,6 +747,14 @@ class JobsPushed(_message.Message):
     def blocked_until_ms(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Output only. Until when each of those may be BLOCKED, in milliseconds since 1970; 0: for ever."""
 
+    @_builtins.property
+    def flow_roots(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. Indexes of those that are roots of flows, in order."""
+
+    @_builtins.property
+    def on_failure(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
+        """Output only. Policies of each about its first `parents`, as `StoredJob.on_failure`; empty: none has any."""
+
     def __init__(
         self,
         *,
@@ -766,10 +782,12 @@ class JobsPushed(_message.Message):
         parents_left_counts: _abc.Iterable[_builtins.int] | None = ...,
         parents_left: _abc.Iterable[_builtins.int] | None = ...,
         blocked_until_ms: _abc.Iterable[_builtins.int] | None = ...,
+        flow_roots: _abc.Iterable[_builtins.int] | None = ...,
+        on_failure: _abc.Iterable[_builtins.bytes] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["calls", b"calls"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["aged_ms", b"aged_ms", "blocked", b"blocked", "blocked_until_ms", b"blocked_until_ms", "calls", b"calls", "digests", b"digests", "first_id", b"first_id", "groups", b"groups", "job_keys", b"job_keys", "option_indexes", b"option_indexes", "options", b"options", "parent_counts", b"parent_counts", "parents", b"parents", "parents_left", b"parents_left", "parents_left_counts", b"parents_left_counts", "payloads", b"payloads", "queue", b"queue", "request_digest", b"request_digest", "request_hash", b"request_hash", "run_at_ms", b"run_at_ms", "stored_rows", b"stored_rows", "unique_first_ms", b"unique_first_ms", "unique_flags", b"unique_flags", "unique_keys", b"unique_keys", "unique_until_ms", b"unique_until_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["aged_ms", b"aged_ms", "blocked", b"blocked", "blocked_until_ms", b"blocked_until_ms", "calls", b"calls", "digests", b"digests", "first_id", b"first_id", "flow_roots", b"flow_roots", "groups", b"groups", "job_keys", b"job_keys", "on_failure", b"on_failure", "option_indexes", b"option_indexes", "options", b"options", "parent_counts", b"parent_counts", "parents", b"parents", "parents_left", b"parents_left", "parents_left_counts", b"parents_left_counts", "payloads", b"payloads", "queue", b"queue", "request_digest", b"request_digest", "request_hash", b"request_hash", "run_at_ms", b"run_at_ms", "stored_rows", b"stored_rows", "unique_first_ms", b"unique_first_ms", "unique_flags", b"unique_flags", "unique_keys", b"unique_keys", "unique_until_ms", b"unique_until_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1141,10 +1159,13 @@ class ChildrenAdded(_message.Message):
     CHILDREN_FIELD_NUMBER: _builtins.int
     PARENTS_LEFT_FIELD_NUMBER: _builtins.int
     BLOCKED_UNTIL_MS_FIELD_NUMBER: _builtins.int
+    ON_FAILURE_FIELD_NUMBER: _builtins.int
     id: _builtins.int
     """Output only. Its id."""
     blocked_until_ms: _builtins.int
     """Output only. Until when it waits; 0: without limit."""
+    on_failure: _builtins.bytes
+    """Output only. Its policies about these children, a byte each; empty if it has none."""
     @_builtins.property
     def children(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Output only. The jobs that became its children."""
@@ -1160,14 +1181,39 @@ class ChildrenAdded(_message.Message):
         children: _abc.Iterable[_builtins.int] | None = ...,
         parents_left: _abc.Iterable[_builtins.int] | None = ...,
         blocked_until_ms: _builtins.int = ...,
+        on_failure: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["blocked_until_ms", b"blocked_until_ms", "children", b"children", "id", b"id", "parents_left", b"parents_left"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["blocked_until_ms", b"blocked_until_ms", "children", b"children", "id", b"id", "on_failure", b"on_failure", "parents_left", b"parents_left"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ChildrenAdded: _TypeAlias = ChildrenAdded  # noqa: Y015
+
+@_typing.final
+class ParentsDropped(_message.Message):
+    """BLOCKED jobs wait for none of their parents any more: one failed, and they continue without the others."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    IDS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. Their ids."""
+
+    def __init__(
+        self,
+        *,
+        ids: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ids", b"ids"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ParentsDropped: _TypeAlias = ParentsDropped  # noqa: Y015
 
 @_typing.final
 class JobsAwaited(_message.Message):

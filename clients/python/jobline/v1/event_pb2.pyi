@@ -117,6 +117,14 @@ class _EventKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_EventKind.V
     """
     EVENT_KIND_BATCH_FAILED: _EventKind.ValueType  # 61
     """All members of a batch have ended, and not all of them completed."""
+    EVENT_KIND_FLOW_COMPLETED: _EventKind.ValueType  # 63
+    """The root of a flow has completed: a job pushed by `PushFlow` that no other of its flow waits for. It comes
+    right after the COMPLETED of the job and has the same fields.
+    """
+    EVENT_KIND_FLOW_FAILED: _EventKind.ValueType  # 64
+    """The root of a flow is DEAD, CANCELLED or EXPIRED. It comes right after the event of that and has the same
+    fields. A root that is retried leads to another event when it ends.
+    """
     EVENT_KIND_WEBHOOK_DELIVERED: _EventKind.ValueType  # 68
     """The receiver of a webhook accepted an event; `name` is that of the webhook, `message` the `webhook-id`. Events
     of webhooks have no queue, and no webhook is told of them.
@@ -232,6 +240,14 @@ no queue.
 """
 EVENT_KIND_BATCH_FAILED: EventKind.ValueType  # 61
 """All members of a batch have ended, and not all of them completed."""
+EVENT_KIND_FLOW_COMPLETED: EventKind.ValueType  # 63
+"""The root of a flow has completed: a job pushed by `PushFlow` that no other of its flow waits for. It comes
+right after the COMPLETED of the job and has the same fields.
+"""
+EVENT_KIND_FLOW_FAILED: EventKind.ValueType  # 64
+"""The root of a flow is DEAD, CANCELLED or EXPIRED. It comes right after the event of that and has the same
+fields. A root that is retried leads to another event when it ends.
+"""
 EVENT_KIND_WEBHOOK_DELIVERED: EventKind.ValueType  # 68
 """The receiver of a webhook accepted an event; `name` is that of the webhook, `message` the `webhook-id`. Events
 of webhooks have no queue, and no webhook is told of them.

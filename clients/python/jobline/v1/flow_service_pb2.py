@@ -25,27 +25,27 @@ _sym_db = _symbol_database.Default()
 from jobline.v1 import job_pb2 as jobline_dot_v1_dot_job__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1djobline/v1/flow_service.proto\x12\njobline.v1\x1a\x14jobline/v1/job.proto\"a\n\x07\x46lowJob\x12\x14\n\x05queue\x18\x01 \x01(\tR\x05queue\x12$\n\x03job\x18\x02 \x01(\x0b\x32\x12.jobline.v1.NewJobR\x03job\x12\x1a\n\x08\x63hildren\x18\x03 \x03(\rR\x08\x63hildren\"8\n\nFlowParent\x12\x0e\n\x02id\x18\x01 \x01(\x04R\x02id\x12\x1a\n\x08\x64\x65livery\x18\x02 \x01(\x04R\x08\x64\x65livery\"\x89\x01\n\x0fPushFlowRequest\x12\'\n\x04jobs\x18\x01 \x03(\x0b\x32\x13.jobline.v1.FlowJobR\x04jobs\x12\x1d\n\nrequest_id\x18\x02 \x01(\tR\trequestId\x12.\n\x06parent\x18\x03 \x01(\x0b\x32\x16.jobline.v1.FlowParentR\x06parent\"$\n\x10PushFlowResponse\x12\x10\n\x03ids\x18\x01 \x03(\x04R\x03ids\"\x94\x01\n\x0eGetFlowRequest\x12\x0e\n\x02id\x18\x01 \x01(\x04R\x02id\x12\x19\n\x08max_jobs\x18\x02 \x01(\x05R\x07maxJobs\x12 \n\tmax_depth\x18\x03 \x01(\x05H\x00R\x08maxDepth\x88\x01\x01\x12\'\n\x0finclude_results\x18\x04 \x01(\x08R\x0eincludeResultsB\x0c\n\n_max_depth\"\xf6\x01\n\x08\x46lowNode\x12\x0e\n\x02id\x18\x01 \x01(\x04R\x02id\x12\x14\n\x05queue\x18\x02 \x01(\tR\x05queue\x12\x12\n\x04name\x18\x03 \x01(\tR\x04name\x12*\n\x05state\x18\x04 \x01(\x0e\x32\x14.jobline.v1.JobStateR\x05state\x12-\n\x06reason\x18\x05 \x01(\x0e\x32\x15.jobline.v1.EndReasonR\x06reason\x12\x1a\n\x08\x63hildren\x18\x06 \x03(\x04R\x08\x63hildren\x12\x16\n\x06result\x18\x07 \x01(\x0cR\x06result\x12!\n\x0cresult_bytes\x18\x08 \x01(\x03R\x0bresultBytes\"R\n\x0fGetFlowResponse\x12(\n\x04jobs\x18\x01 \x03(\x0b\x32\x14.jobline.v1.FlowNodeR\x04jobs\x12\x15\n\x06is_cut\x18\x02 \x01(\x08R\x05isCut2\x98\x01\n\x0b\x46lowService\x12\x45\n\x08PushFlow\x12\x1b.jobline.v1.PushFlowRequest\x1a\x1c.jobline.v1.PushFlowResponse\x12\x42\n\x07GetFlow\x12\x1a.jobline.v1.GetFlowRequest\x1a\x1b.jobline.v1.GetFlowResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1djobline/v1/flow_service.proto\x12\njobline.v1\x1a\x14jobline/v1/job.proto\"\x9e\x01\n\x07\x46lowJob\x12\x14\n\x05queue\x18\x01 \x01(\tR\x05queue\x12$\n\x03job\x18\x02 \x01(\x0b\x32\x12.jobline.v1.NewJobR\x03job\x12\x1a\n\x08\x63hildren\x18\x03 \x03(\rR\x08\x63hildren\x12;\n\non_failure\x18\x04 \x01(\x0e\x32\x1c.jobline.v1.DependencyPolicyR\tonFailure\"8\n\nFlowParent\x12\x0e\n\x02id\x18\x01 \x01(\x04R\x02id\x12\x1a\n\x08\x64\x65livery\x18\x02 \x01(\x04R\x08\x64\x65livery\"\x89\x01\n\x0fPushFlowRequest\x12\'\n\x04jobs\x18\x01 \x03(\x0b\x32\x13.jobline.v1.FlowJobR\x04jobs\x12\x1d\n\nrequest_id\x18\x02 \x01(\tR\trequestId\x12.\n\x06parent\x18\x03 \x01(\x0b\x32\x16.jobline.v1.FlowParentR\x06parent\"$\n\x10PushFlowResponse\x12\x10\n\x03ids\x18\x01 \x03(\x04R\x03ids\"\x94\x01\n\x0eGetFlowRequest\x12\x0e\n\x02id\x18\x01 \x01(\x04R\x02id\x12\x19\n\x08max_jobs\x18\x02 \x01(\x05R\x07maxJobs\x12 \n\tmax_depth\x18\x03 \x01(\x05H\x00R\x08maxDepth\x88\x01\x01\x12\'\n\x0finclude_results\x18\x04 \x01(\x08R\x0eincludeResultsB\x0c\n\n_max_depth\"\xf6\x01\n\x08\x46lowNode\x12\x0e\n\x02id\x18\x01 \x01(\x04R\x02id\x12\x14\n\x05queue\x18\x02 \x01(\tR\x05queue\x12\x12\n\x04name\x18\x03 \x01(\tR\x04name\x12*\n\x05state\x18\x04 \x01(\x0e\x32\x14.jobline.v1.JobStateR\x05state\x12-\n\x06reason\x18\x05 \x01(\x0e\x32\x15.jobline.v1.EndReasonR\x06reason\x12\x1a\n\x08\x63hildren\x18\x06 \x03(\x04R\x08\x63hildren\x12\x16\n\x06result\x18\x07 \x01(\x0cR\x06result\x12!\n\x0cresult_bytes\x18\x08 \x01(\x03R\x0bresultBytes\"R\n\x0fGetFlowResponse\x12(\n\x04jobs\x18\x01 \x03(\x0b\x32\x14.jobline.v1.FlowNodeR\x04jobs\x12\x15\n\x06is_cut\x18\x02 \x01(\x08R\x05isCut2\x98\x01\n\x0b\x46lowService\x12\x45\n\x08PushFlow\x12\x1b.jobline.v1.PushFlowRequest\x1a\x1c.jobline.v1.PushFlowResponse\x12\x42\n\x07GetFlow\x12\x1a.jobline.v1.GetFlowRequest\x1a\x1b.jobline.v1.GetFlowResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'jobline.v1.flow_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_FLOWJOB']._serialized_start=67
-  _globals['_FLOWJOB']._serialized_end=164
-  _globals['_FLOWPARENT']._serialized_start=166
-  _globals['_FLOWPARENT']._serialized_end=222
-  _globals['_PUSHFLOWREQUEST']._serialized_start=225
-  _globals['_PUSHFLOWREQUEST']._serialized_end=362
-  _globals['_PUSHFLOWRESPONSE']._serialized_start=364
-  _globals['_PUSHFLOWRESPONSE']._serialized_end=400
-  _globals['_GETFLOWREQUEST']._serialized_start=403
-  _globals['_GETFLOWREQUEST']._serialized_end=551
-  _globals['_FLOWNODE']._serialized_start=554
-  _globals['_FLOWNODE']._serialized_end=800
-  _globals['_GETFLOWRESPONSE']._serialized_start=802
-  _globals['_GETFLOWRESPONSE']._serialized_end=884
-  _globals['_FLOWSERVICE']._serialized_start=887
-  _globals['_FLOWSERVICE']._serialized_end=1039
+  _globals['_FLOWJOB']._serialized_start=68
+  _globals['_FLOWJOB']._serialized_end=226
+  _globals['_FLOWPARENT']._serialized_start=228
+  _globals['_FLOWPARENT']._serialized_end=284
+  _globals['_PUSHFLOWREQUEST']._serialized_start=287
+  _globals['_PUSHFLOWREQUEST']._serialized_end=424
+  _globals['_PUSHFLOWRESPONSE']._serialized_start=426
+  _globals['_PUSHFLOWRESPONSE']._serialized_end=462
+  _globals['_GETFLOWREQUEST']._serialized_start=465
+  _globals['_GETFLOWREQUEST']._serialized_end=613
+  _globals['_FLOWNODE']._serialized_start=616
+  _globals['_FLOWNODE']._serialized_end=862
+  _globals['_GETFLOWRESPONSE']._serialized_start=864
+  _globals['_GETFLOWRESPONSE']._serialized_end=946
+  _globals['_FLOWSERVICE']._serialized_start=949
+  _globals['_FLOWSERVICE']._serialized_end=1101
 # @@protoc_insertion_point(module_scope)

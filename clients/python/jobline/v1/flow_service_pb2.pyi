@@ -28,8 +28,13 @@ class FlowJob(_message.Message):
     QUEUE_FIELD_NUMBER: _builtins.int
     JOB_FIELD_NUMBER: _builtins.int
     CHILDREN_FIELD_NUMBER: _builtins.int
+    ON_FAILURE_FIELD_NUMBER: _builtins.int
     queue: _builtins.str
     """Required. Its queue."""
+    on_failure: _job_pb2.DependencyPolicy.ValueType
+    """Optional. What its parents do if it does not complete, instead of their `on_dependency_failure`.
+    INVALID_ARGUMENT if no job of the flow waits for it. Unset: what each of them says.
+    """
     @_builtins.property
     def job(self) -> _job_pb2.NewJob:
         """Optional. The job. Not with `job_key`, `depends_on_indexes`, or the options `depends_on`, `unique_key` and
@@ -39,7 +44,7 @@ class FlowJob(_message.Message):
 
     @_builtins.property
     def children(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """Optional. Indexes in `jobs` of its children, which must complete before it is READY; ≤ 1,000 different ones.
+        """Optional. Indexes in `jobs` of its children, which must complete before it is READY; ≤ 10,000.
         A job may be a child of several; one that waits for itself, however far, is INVALID_ARGUMENT.
         """
 
@@ -49,10 +54,11 @@ class FlowJob(_message.Message):
         queue: _builtins.str = ...,
         job: _job_pb2.NewJob | None = ...,
         children: _abc.Iterable[_builtins.int] | None = ...,
+        on_failure: _job_pb2.DependencyPolicy.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["job", b"job"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["children", b"children", "job", b"job", "queue", b"queue"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["children", b"children", "job", b"job", "on_failure", b"on_failure", "queue", b"queue"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

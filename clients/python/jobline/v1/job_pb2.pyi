@@ -251,6 +251,8 @@ class _DependencyPolicyEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Depe
     """The other job counts as done."""
     DEPENDENCY_POLICY_WAIT: _DependencyPolicy.ValueType  # 4
     """It stays BLOCKED until the other job is retried and completes. It is DEAD if that one is deleted."""
+    DEPENDENCY_POLICY_CONTINUE: _DependencyPolicy.ValueType  # 5
+    """It waits for no other job any more, and starts at once; those that it waited for go on."""
 
 class DependencyPolicy(_DependencyPolicy, metaclass=_DependencyPolicyEnumTypeWrapper):
     """What happens to a job when one that it depends on does not complete: it died, was cancelled, expired
@@ -267,6 +269,8 @@ DEPENDENCY_POLICY_IGNORE: DependencyPolicy.ValueType  # 3
 """The other job counts as done."""
 DEPENDENCY_POLICY_WAIT: DependencyPolicy.ValueType  # 4
 """It stays BLOCKED until the other job is retried and completes. It is DEAD if that one is deleted."""
+DEPENDENCY_POLICY_CONTINUE: DependencyPolicy.ValueType  # 5
+"""It waits for no other job any more, and starts at once; those that it waited for go on."""
 Global___DependencyPolicy: _TypeAlias = DependencyPolicy  # noqa: Y015
 
 class _AttemptOutcome:

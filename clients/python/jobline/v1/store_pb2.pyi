@@ -329,6 +329,8 @@ class StoredJob(_message.Message):
     UNIQUE_FLAGS_FIELD_NUMBER: _builtins.int
     PARENTS_LEFT_FIELD_NUMBER: _builtins.int
     BLOCKED_UNTIL_MS_FIELD_NUMBER: _builtins.int
+    IS_FLOW_ROOT_FIELD_NUMBER: _builtins.int
+    ON_FAILURE_FIELD_NUMBER: _builtins.int
     LOG_FIELD_NUMBER: _builtins.int
     AUTO_RETRIES_FIELD_NUMBER: _builtins.int
     RETRY_MS_FIELD_NUMBER: _builtins.int
@@ -405,6 +407,10 @@ class StoredJob(_message.Message):
     """Output only. 1: it waits behind the holder of its key; 2: its key is held for all of that time."""
     blocked_until_ms: _builtins.int
     """Output only. Until when it may be BLOCKED, in milliseconds since 1970; 0: for ever."""
+    is_flow_root: _builtins.bool
+    """Output only. It is the root of a flow."""
+    on_failure: _builtins.bytes
+    """Output only. A byte for each of its first `parents`: the DependencyPolicy about that one; 0: its own."""
     auto_retries: _builtins.int
     """Output only. How often it was put back by itself, across its deaths."""
     retry_ms: _builtins.int
@@ -476,6 +482,8 @@ class StoredJob(_message.Message):
         unique_flags: _builtins.int = ...,
         parents_left: _abc.Iterable[_builtins.int] | None = ...,
         blocked_until_ms: _builtins.int = ...,
+        is_flow_root: _builtins.bool = ...,
+        on_failure: _builtins.bytes = ...,
         log: Global___StoredLog | None = ...,
         auto_retries: _builtins.int = ...,
         retry_ms: _builtins.int = ...,
@@ -483,7 +491,7 @@ class StoredJob(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "log", b"log"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["admitted", b"admitted", "attempts", b"attempts", "auto_retries", b"auto_retries", "blocked_until_ms", b"blocked_until_ms", "cancel_requested", b"cancel_requested", "checkpoint", b"checkpoint", "delivery", b"delivery", "ended_ms", b"ended_ms", "error", b"error", "error_of_last_attempt", b"error_of_last_attempt", "group", b"group", "history", b"history", "id", b"id", "job_key", b"job_key", "lease_ms", b"lease_ms", "lease_reason", b"lease_reason", "leased_ms", b"leased_ms", "log", b"log", "options", b"options", "order", b"order", "parents", b"parents", "parents_left", b"parents_left", "payload", b"payload", "phases", b"phases", "progress", b"progress", "progress_message", b"progress_message", "pushed_ms", b"pushed_ms", "queue", b"queue", "reason", b"reason", "releases", b"releases", "result", b"result", "retry_ms", b"retry_ms", "run_at_ms", b"run_at_ms", "session", b"session", "stalls", b"stalls", "state", b"state", "ttl_from_ms", b"ttl_from_ms", "unique_first_ms", b"unique_first_ms", "unique_flags", b"unique_flags", "unique_key", b"unique_key", "unique_until_ms", b"unique_until_ms", "waits_from_ms", b"waits_from_ms", "worker", b"worker", "worker_version", b"worker_version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["admitted", b"admitted", "attempts", b"attempts", "auto_retries", b"auto_retries", "blocked_until_ms", b"blocked_until_ms", "cancel_requested", b"cancel_requested", "checkpoint", b"checkpoint", "delivery", b"delivery", "ended_ms", b"ended_ms", "error", b"error", "error_of_last_attempt", b"error_of_last_attempt", "group", b"group", "history", b"history", "id", b"id", "is_flow_root", b"is_flow_root", "job_key", b"job_key", "lease_ms", b"lease_ms", "lease_reason", b"lease_reason", "leased_ms", b"leased_ms", "log", b"log", "on_failure", b"on_failure", "options", b"options", "order", b"order", "parents", b"parents", "parents_left", b"parents_left", "payload", b"payload", "phases", b"phases", "progress", b"progress", "progress_message", b"progress_message", "pushed_ms", b"pushed_ms", "queue", b"queue", "reason", b"reason", "releases", b"releases", "result", b"result", "retry_ms", b"retry_ms", "run_at_ms", b"run_at_ms", "session", b"session", "stalls", b"stalls", "state", b"state", "ttl_from_ms", b"ttl_from_ms", "unique_first_ms", b"unique_first_ms", "unique_flags", b"unique_flags", "unique_key", b"unique_key", "unique_until_ms", b"unique_until_ms", "waits_from_ms", b"waits_from_ms", "worker", b"worker", "worker_version", b"worker_version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

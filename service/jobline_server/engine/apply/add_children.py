@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from jobline_server.engine.apply import groups
 from jobline_server.engine.apply.attempts import note_attempt
-from jobline_server.engine.apply.blocked import note_ended, wait_for_parents
+from jobline_server.engine.apply.blocked import wait_for_parents
 from jobline_server.engine.apply.bookkeeping import mark_job, single, unlease
 from jobline_server.engine.apply.limiters import count_ended
 from jobline_server.engine.apply.table import ApplyTable
 from jobline_server.engine.blocked_entries import ChildrenAdded, JobSetAside
 from jobline_server.engine.expiring import expect_expiry
+from jobline_server.engine.liveness import not_live
 from jobline_server.engine.parents_left import left_of
 from jobline_server.engine.state import ShardState
 from jobline_server.engine.states import Move, live
@@ -42,12 +41,12 @@ def apply_job_set_aside(shard: ShardState, fact: JobSetAside, _offset: int) -> N
 def apply_children_added(shard: ShardState, fact: ChildrenAdded, _offset: int) -> None:
     """Has a BLOCKED job wait for more jobs. Those that it had waited for are children as well."""
     job = shard.jobs[fact.id]
-    job.ties = replace(job.ties, parents=(*job.ties.parents, *fact.children))
+    job.ties = job.ties.with_parents(fact.children, fact.on_failure)
     details = job.writable_details()
     details.parents_left = left_of(fact.parents_left)
     details.blocked_until_ms = fact.blocked_until_ms
     wait_for_parents(shard, job)
-    note_ended(shard, fact.parents_left)
+    shard.dependencies.ended.update(dict.fromkeys(not_live(shard, fact.parents_left)))
     mark_job(shard, job)
 
 

@@ -11,6 +11,7 @@ from jobline_server.engine.apply.table import ApplyTable
 from jobline_server.engine.blocked_entries import JobsUnblocked
 from jobline_server.engine.entries import JobsPushed
 from jobline_server.engine.job import Job
+from jobline_server.engine.liveness import not_live
 from jobline_server.engine.parents_left import left_of
 from jobline_server.engine.state import ShardState
 from jobline_server.engine.states import Move, live
@@ -37,17 +38,10 @@ def block_new(shard: ShardState, jobs: list[Job], fact: JobsPushed) -> tuple[lis
         details = job.writable_details()
         details.parents_left, details.blocked_until_ms = left_of(parents), until_ms
         wait_for_parents(shard, job)
-        note_ended(shard, parents)
+        shard.dependencies.ended.update(dict.fromkeys(not_live(shard, parents)))
     free = [index for index, job in enumerate(jobs) if job.state is not _BLOCKED]
     times = [run_at_ms[index] for index in free] if run_at_ms else []
     return [jobs[index] for index in free], times
-
-
-def note_ended(shard: ShardState, parents: Iterable[int]) -> None:
-    """Notes which of the jobs that others wait for from now on are not live here."""
-    for parent in parents:
-        if shard.state_of(parent) is None:
-            shard.dependencies.ended[parent] = None
 
 
 def wait_for_parents(shard: ShardState, job: Job) -> None:

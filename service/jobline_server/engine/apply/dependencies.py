@@ -18,6 +18,7 @@ from jobline_server.engine.blocked_entries import (
     DependentsTold,
     JobsAwaited,
     JobsNotAwaited,
+    ParentsDropped,
     ParentsEnded,
     ParentsMet,
 )
@@ -99,6 +100,14 @@ def apply_parents_met(shard: ShardState, fact: ParentsMet, _offset: int) -> None
     stop_waiting(shard, free)
 
 
+def apply_parents_dropped(shard: ShardState, fact: ParentsDropped, _offset: int) -> None:
+    """Forgets what BLOCKED jobs wait for; some may still wait for their unique keys."""
+    jobs = [shard.jobs[job_id] for job_id in fact.ids]
+    stop_waiting(shard, jobs)
+    for job in jobs:
+        mark_job(shard, job)
+
+
 def apply_dependencies_failed(shard: ShardState, fact: DependenciesFailed, _offset: int) -> None:
     """Ends BLOCKED jobs."""
     jobs = [shard.jobs[job_id] for job_id in fact.ids]
@@ -127,6 +136,7 @@ APPLY: ApplyTable = {
     JobsNotAwaited: apply_jobs_not_awaited,
     ParentsEnded: apply_parents_ended,
     ParentsMet: apply_parents_met,
+    ParentsDropped: apply_parents_dropped,
     DependenciesFailed: apply_dependencies_failed,
     DependentsTold: apply_dependents_told,
 }

@@ -12,7 +12,7 @@ cancelled or expire. Then its children are jobs like any others.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from jobline_server.engine import effective, limits
@@ -28,16 +28,19 @@ from jobline_server.engine.decide.parents import sort_out
 from jobline_server.engine.decide.settle import held
 from jobline_server.engine.job import Job
 from jobline_server.engine.lot import Lot, RunLease
-from jobline_server.engine.rules import DependencyPolicy
+from jobline_server.engine.ties import NO_TIES
 from jobline_server.engine.values import JobState, Now, SettleOutcome
 from jobline_server.engine.view import ShardView
 
 
 class FlowParent(NamedTuple):
-    """The lease of a job that is to wait for a flow."""
+    """The lease of a job that is to wait for a flow, and its policies about the roots of the flow,
+    as in `Ties`.
+    """
 
     id: int
     delivery: int
+    on_failure: bytes = b""
 
 
 def lease_lost(parent: FlowParent) -> Refused:
@@ -77,24 +80,31 @@ def _check(lease: Job | RunLease, owner: Job | Lot, job_id: int, children: int) 
 
 
 def decide_add_children(
-    shard: ShardView, now: Now, job_id: int, states: Mapping[int, JobState]
+    shard: ShardView,
+    now: Now,
+    parent: FlowParent,
+    children: Sequence[int],
+    over: Mapping[int, JobState],
 ) -> tuple[int, ...]:
-    """Has a job that was set aside wait for its new children, given with their states; returns
-    those that it waits for. It has ended meanwhile, or does now, or is READY again, if there are
-    none.
+    """Has a job that was set aside wait for its new children, of which some are `over` already;
+    returns those that it waits for. It has ended meanwhile, or does now, or is READY again, if
+    there are none.
     """
+    job_id = parent.id
     job = shard.jobs.find(job_id)
     if job is None or job.state is not JobState.BLOCKED:
         return ()
-    settings, children = job.queue.settings, list(states)
+    settings = job.queue.settings
     policy = effective.on_dependency_failure(job.options, settings)
-    left, failed = sort_out(states, children, policy)
+    added = NO_TIES.with_parents(children, parent.on_failure)
+    left, failed = sort_out(over, added, policy)
     timeout_ms = effective.block_timeout_ms(job.options, settings) if left else 0
     until_ms = now.wall_ms + timeout_ms if timeout_ms else 0
-    shard.emit(ChildrenAdded(now.wall_ms, job_id, children, list(left), until_ms))
+    shard.emit(
+        ChildrenAdded(now.wall_ms, job_id, list(children), list(left), until_ms, parent.on_failure)
+    )
     if failed is not None:
-        cancelled = policy is DependencyPolicy.CANCEL
-        shard.emit(DependenciesFailed(now.wall_ms, *failed, cancelled, [job_id]))
+        shard.emit(DependenciesFailed(now.wall_ms, *failed, [job_id]))
     elif not left:
         shard.emit(JobsUnblocked(now.wall_ms, job.queue.name, [job_id]))
     await_elsewhere(shard, now, left)

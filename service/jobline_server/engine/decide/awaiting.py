@@ -14,15 +14,21 @@ from jobline_server.engine.dependency_messages import (
     ForgetJobs,
     JobsNotLive,
 )
+from jobline_server.engine.liveness import not_live
 from jobline_server.engine.shard_messages import ShardMessage
 from jobline_server.engine.values import Now, shard_of
 from jobline_server.engine.view import ShardView
+
+# Jobs of one message: each is noted, and maybe looked up, in a step of the receiver.
+AWAITED_MAX = 1_000
 
 
 def await_elsewhere(shard: ShardView, now: Now, parents: Iterable[int]) -> None:
     """Asks the shards of jobs to tell this one of their ends."""
     for to_shard, ids in _by_shard(shard, parents).items():
-        decide_send(shard, now, to_shard, [AwaitJobs(tuple(ids), shard.number)])
+        parts = [ids[low : low + AWAITED_MAX] for low in range(0, len(ids), AWAITED_MAX)]
+        awaits = [AwaitJobs(tuple(part), shard.number) for part in parts]
+        decide_send(shard, now, to_shard, awaits)
 
 
 def forget_elsewhere(shard: ShardView, now: Now, parents: Iterable[int]) -> None:
@@ -43,9 +49,9 @@ def _by_shard(shard: ShardView, parents: Iterable[int]) -> dict[int, list[int]]:
 def decide_await(shard: ShardView, now: Now, message: AwaitJobs) -> None:
     """Notes that a shard waits for jobs, and answers which of them are not live."""
     note_awaited(shard, now, message.by_shard, message.ids)
-    not_live = [job_id for job_id in message.ids if shard.state_of(job_id) is None]
-    if not_live:
-        answers: Sequence[ShardMessage] = [JobsNotLive(tuple(not_live))]
+    over = not_live(shard, message.ids)
+    if over:
+        answers: Sequence[ShardMessage] = [JobsNotLive(tuple(over))]
         decide_send(shard, now, message.by_shard, answers)
 
 

@@ -14,6 +14,7 @@ from jobline_server.engine.blocked_entries import (
     DependenciesFailed,
     DependentsTold,
     JobsUnblocked,
+    ParentsDropped,
     ParentsEnded,
     ParentsMet,
 )
@@ -32,6 +33,7 @@ PARENTS_A_CHILD = 16
 ROUND_COST = 5
 
 _CANCEL, _IGNORE, _WAIT = DependencyPolicy.CANCEL, DependencyPolicy.IGNORE, DependencyPolicy.WAIT
+_CONTINUE = DependencyPolicy.CONTINUE
 _COMPLETED, _DELETED = ParentEnd.COMPLETED, ParentEnd.DELETED
 
 
@@ -69,49 +71,64 @@ def tell_round(shard: ShardView, now: Now, limit: int) -> int:
     return sum([len(of_parent.children) for of_parent in told])
 
 
+def policy_about(job: Job, parent: int) -> DependencyPolicy:
+    """Returns what a BLOCKED job does if this parent does not complete."""
+    own = job.ties.policy_about(parent)
+    return own or effective.on_dependency_failure(job.options, job.queue.settings)
+
+
 class Verdicts:
     """What becomes of BLOCKED jobs whose parents have ended."""
 
     def __init__(self, shard: ShardView) -> None:
         self._shard = shard
         self._met: list[tuple[int, int]] = []
+        self._continued: list[int] = []
         self._failed: dict[tuple[int, ParentEnd, bool], list[int]] = {}
-        self._ending: set[int] = set()
+        # Those that failed or continue: another end changes nothing about it.
+        self._decided: set[int] = set()
 
     def tell(self, child: int, parent: int, end: ParentEnd) -> None:
         """Tells a job what became of one of its parents."""
         job = self._shard.jobs.find(child)
-        if job is None or parent not in job.details.parents_left:
+        if job is None or child in self._decided or parent not in job.details.parents_left:
             return
-        policy = effective.on_dependency_failure(job.options, job.queue.settings)
-        if end is _COMPLETED or policy is _IGNORE:
+        policy = _IGNORE if end is _COMPLETED else policy_about(job, parent)
+        if policy is _IGNORE:
             self._met.append((child, parent))
+        elif policy is _CONTINUE:
+            self._continue(job)
         elif policy is not _WAIT or end is _DELETED:
             self._fail(job, parent, end, cancelled=policy is _CANCEL)
 
     def time_out(self, job: Job) -> None:
         """Ends the waiting of a job, as if a parent had failed."""
         policy = effective.on_dependency_failure(job.options, job.queue.settings)
-        if policy is _IGNORE:
-            self._met += [(job.id, parent) for parent in job.details.parents_left]
+        if policy in (_IGNORE, _CONTINUE):
+            self._continue(job)
         else:
             self._fail(job, 0, ParentEnd.TIMED_OUT, cancelled=policy is _CANCEL)
 
     def _fail(self, job: Job, parent: int, end: ParentEnd, *, cancelled: bool) -> None:
-        if job.id not in self._ending:
-            self._ending.add(job.id)
-            self._failed.setdefault((parent, end, cancelled), []).append(job.id)
+        self._decided.add(job.id)
+        self._failed.setdefault((parent, end, cancelled), []).append(job.id)
+
+    def _continue(self, job: Job) -> None:
+        self._decided.add(job.id)
+        self._continued.append(job.id)
 
     def emit(self, now: Now) -> None:
         """Emits the facts."""
         shard, at_ms = self._shard, now.wall_ms
-        if self._met:
-            children, parents = [child for child, _ in self._met], [met for _, met in self._met]
+        children, parents = [child for child, _ in self._met], [met for _, met in self._met]
+        if children:
             shard.emit(ParentsMet(at_ms, children, parents))
-            # In the order in which the last parent of each was met.
-            last = dict.fromkeys(reversed(children))
-            for queue, ids in self._free(reversed(last)).items():
-                shard.emit(JobsUnblocked(at_ms, queue, ids))
+        if self._continued:
+            shard.emit(ParentsDropped(at_ms, self._continued))
+        # In the order in which the last parent of each was met.
+        last = dict.fromkeys([*reversed(self._continued), *reversed(children)])
+        for queue, ids in self._free(reversed(last)).items():
+            shard.emit(JobsUnblocked(at_ms, queue, ids))
         for (parent, end, cancelled), ids in self._failed.items():
             shard.emit(DependenciesFailed(at_ms, parent, end, cancelled, ids))
 

@@ -98,11 +98,19 @@ def known_part(shard: ShardView, now: Now, command: Push) -> KeyRecord | None:
     return record
 
 
-def checked(command: Push, children: Sequence[tuple[int, ...]]) -> Push:
-    """Returns a push that was checked, whose rows wait for the jobs with these ids."""
+def checked(
+    command: Push, children: Sequence[tuple[int, ...]], on_failure: Sequence[bytes] = ()
+) -> Push:
+    """Returns a push that was checked, whose rows wait for the jobs with these ids; `on_failure`,
+    empty if there are none, are their policies about these, as in `Ties`.
+    """
     rows = command.rows
     if children:
         ties = rows.ties or [NO_TIES] * len(rows)
-        tied = [replace(own, parents=ids) for own, ids in zip(ties, children, strict=True)]
+        policies = on_failure or [b""] * len(children)
+        tied = [
+            replace(own, parents=ids, on_failure=of_job)
+            for own, ids, of_job in zip(ties, children, policies, strict=True)
+        ]
         rows = replace(rows, ties=tied)
     return replace(command, rows=rows, has_room=True, is_checked=True)

@@ -7,7 +7,7 @@ child has one, so no job depends on itself, and there are no cycles.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from jobline_server.engine import effective, limits
@@ -29,6 +29,7 @@ RETRY_AFTER_MS = 1_000
 
 _COMPLETED = JobState.COMPLETED
 _CANCEL, _IGNORE, _WAIT = DependencyPolicy.CANCEL, DependencyPolicy.IGNORE, DependencyPolicy.WAIT
+_CONTINUE = DependencyPolicy.CONTINUE
 
 
 @dataclass(slots=True)
@@ -76,10 +77,13 @@ def parents_of(
     exceptions: PushDeviations,
     outcomes: Outcomes,
 ) -> Parents:
-    """Returns what is known of the parents of new jobs, the `rows`, before anything is emitted.
+    """Returns what is known of the parents of new jobs, the `rows`, before anything is emitted. Of
+    a push that is checked, `outcomes` has all of them that are over.
 
     Raises `OutcomesNeeded`, or `Refused` with JOB_NOT_FOUND or DEPENDENCIES_FULL.
     """
+    if command.is_checked:
+        return Parents(outcomes, {})
     others = [one for one in exceptions if one[1] not in STORED_OUTCOMES]
     known = {index: job_id for index, _, job_id in others}
     refused = {index for index, outcome, _ in others if outcome is PushOutcome.REFUSED}
@@ -98,8 +102,7 @@ def parents_of(
     for job_id, state in states.items():
         if state is None:
             raise _no_parent(command, job_id, known)
-    if not command.is_checked:
-        _check_room(shard, states, left)
+    _check_room(shard, states, left)
     return Parents(states, known)
 
 
@@ -159,10 +162,9 @@ def _blocking_of(
             continue
         options = rows.options[at]
         policy = effective.on_dependency_failure(options, settings)
-        left, failed = sort_out(parents.states, named, policy)
+        left, failed = sort_out(parents.states, made.ties[-1], policy)
         if failed is not None:
-            kind = (failed[0], failed[1], policy is _CANCEL)
-            made.failed.setdefault(kind, []).append(first_id + at)
+            made.failed.setdefault(failed, []).append(first_id + at)
         elif not (left or ties.claim.parked):
             continue
         timeout_ms = effective.block_timeout_ms(options, settings) if left else 0
@@ -184,18 +186,26 @@ def _ids_by_index(rows: JobColumns, known: Mapping[int, int], first_id: int) -> 
 
 
 def sort_out(
-    states: Mapping[int, JobState | None], parents: Sequence[int], policy: DependencyPolicy
-) -> tuple[tuple[int, ...], tuple[int, ParentEnd] | None]:
-    """Returns the parents that a job waits for, and the first one that makes it end, if any."""
+    states: Mapping[int, JobState | None], ties: Ties, of_job: DependencyPolicy
+) -> tuple[tuple[int, ...], tuple[int, ParentEnd, bool] | None]:
+    """Returns the parents that a job waits for, and the first one that makes it end, if any: which,
+    how that one ended, and whether the job is CANCELLED.
+    """
     left: list[int] = []
-    for parent in parents:
+    for parent in ties.parents:
         # Those without a state are new themselves.
         state = states.get(parent)
         end = None if state is None else END_OF_STATE.get(state)
-        if end is None or (policy is _WAIT and state is not _COMPLETED):
+        if end is None:
             left.append(parent)
-        elif state is not _COMPLETED and policy is not _IGNORE:
-            return (), (parent, end)
+        elif state is not _COMPLETED:
+            policy = ties.policy_about(parent) or of_job
+            if policy is _WAIT:
+                left.append(parent)
+            elif policy is _CONTINUE:
+                return (), None
+            elif policy is not _IGNORE:
+                return (), (parent, end, policy is _CANCEL)
     return tuple(left), None
 
 

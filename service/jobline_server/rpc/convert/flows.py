@@ -5,7 +5,8 @@ at one has found.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from zlib import crc32
 
 from google.protobuf.message import Message
@@ -13,16 +14,20 @@ from google.protobuf.message import Message
 from jobline.v1 import flow_service_pb2 as pb
 from jobline.v1 import job_pb2, job_service_pb2
 from jobline_server.engine import limits
-from jobline_server.engine.commands import Refused
+from jobline_server.engine.commands import Push, Refused
 from jobline_server.engine.decide.add_children import FlowParent
+from jobline_server.engine.rules import DependencyPolicy
+from jobline_server.engine.ties import NO_TIES, Ties
 from jobline_server.rpc import limits as rpc_limits
 from jobline_server.rpc.convert.push import PushReader
+from jobline_server.rpc.convert.ties import make_rows
 from jobline_server.rpc.validate import fields
 from jobline_server.rpc.validate.mistyped import check_own_fields
 from jobline_server.runtime.calls.flows import FlowPart, placed, with_request_id
 from jobline_server.runtime.queries.flows import FlowNode
 
-# Jobs of a part, and how many others they wait for together: some milliseconds of the loop.
+# Jobs of a part, and how many others they wait for together, unless one alone waits for more: some
+# milliseconds of the loop.
 PART_JOBS = 100
 PART_CHILDREN = 1_000
 PART_BYTES = 2 << 20
@@ -43,6 +48,7 @@ _NOT_OF_OPTIONS = {
     "batch_id": "not in a flow",
 }
 
+_ROOT = Ties(is_flow_root=True)
 _LISTS = frozenset({"depends_on_indexes", "depends_on"})
 
 
@@ -69,8 +75,9 @@ def flow_parts(request: pb.PushFlowRequest, reader: PushReader) -> Iterator[Flow
     fields.non_empty(request.jobs, "jobs")
     fields.at_most(request.jobs, "jobs", rpc_limits.FLOW_JOBS_MAX)
     jobs, children, sizes = list(request.jobs), [], []
+    has_parent = request.HasField("parent")
     # The same flow below another job is another request.
-    digest = _digest_with(0, request.parent) if request.HasField("parent") else 0
+    digest = _digest_with(0, request.parent) if has_parent else 0
     pending = 0
     for index, job in enumerate(jobs):
         if index % STEP_JOBS == 0 or pending > STEP_BYTES:
@@ -92,8 +99,15 @@ def flow_parts(request: pb.PushFlowRequest, reader: PushReader) -> Iterator[Flow
     yield None
     heights = _heights_of(children)
     yield None
-    for number, places in enumerate(_places(jobs, heights, children, sizes)):
+    awaited = {child for own in children for child in own}
+    has_policies = _check_policies(jobs, range(len(jobs)) if has_parent else awaited)
+    for number, places in enumerate(_places(jobs, heights, children, sizes, awaited)):
         part = _part_of(jobs, places, children, reader)
+        if places[0] not in awaited and not has_parent:
+            _mark_roots(part.command)
+        if has_policies:
+            about = bytes([jobs[at].on_failure for at in places])
+            part = part._replace(on_failure=_policies_of(jobs, part), about=about)
         if request_id:
             part = with_request_id(part, request_id, number, digest)
         yield part
@@ -111,7 +125,7 @@ def _digest_with(digest: int, message: pb.FlowJob | pb.FlowParent) -> int:
 def _children_of(index: int, job: pb.FlowJob, count: int) -> tuple[int, ...]:
     """Returns the children of a job, each once."""
     field = f"jobs[{index}].children"
-    fields.at_most(job.children, field, limits.PARENTS_MAX)
+    fields.at_most(job.children, field, rpc_limits.FLOW_JOB_CHILDREN_MAX)
     own = tuple(dict.fromkeys(job.children))
     if own and max(own) >= count:
         raise fields.invalid(field, "must be indexes of `jobs`")
@@ -172,13 +186,15 @@ def _places(
     heights: Sequence[int],
     children: Sequence[tuple[int, ...]],
     sizes: Sequence[int],
+    awaited: Collection[int],
 ) -> Iterator[list[int]]:
-    """Yields the indexes of the jobs of each part: of one height and queue, the lowest first. A
-    repeat of the call has the same parts.
+    """Yields the indexes of the jobs of each part: of one height and queue, the lowest first, and
+    all of them roots or none. A repeat of the call has the same parts.
     """
-    together: dict[tuple[int, str], list[int]] = {}
+    together: dict[tuple[int, str, bool], list[int]] = {}
     for index, job in enumerate(jobs):
-        together.setdefault((heights[index], job.queue), []).append(index)
+        kind = heights[index], job.queue, index in awaited
+        together.setdefault(kind, []).append(index)
     # In the order of the jobs where the heights are the same.
     for _, places in sorted(together.items(), key=lambda item: item[0][0]):
         part: list[int] = []
@@ -217,6 +233,32 @@ def _part_of(
     except Refused as refused:
         raise placed(refused, places) from None
     return FlowPart(command, places, own)
+
+
+def _check_policies(jobs: Sequence[pb.FlowJob], awaited: Collection[int]) -> bool:
+    """Checks what parents do if a child fails; returns whether any child says so."""
+    given = [index for index, job in enumerate(jobs) if job.on_failure]
+    for index in given:
+        field = f"jobs[{index}].on_failure"
+        fields.enum_member(jobs[index].on_failure, field, DependencyPolicy)
+        if index not in awaited:
+            raise fields.invalid(field, "no job of the flow waits for this one")
+    return bool(given)
+
+
+def _policies_of(jobs: Sequence[pb.FlowJob], part: FlowPart) -> list[bytes]:
+    """Returns the policies of the jobs of a part about their children, as in `Ties`."""
+    policies = [bytes([jobs[at].on_failure for at in own]) for own in part.children]
+    return policies if any(map(any, policies)) else []
+
+
+def _mark_roots(command: Push) -> None:
+    """Marks the jobs of a part as roots of a flow, which makes rows of them."""
+    if len(command.payloads):
+        make_rows(command, [_ROOT] * len(command.payloads))
+        return
+    ties = command.rows.ties or [NO_TIES] * len(command.rows)
+    command.rows.ties = [replace(own, is_flow_root=True) for own in ties]
 
 
 def look_limits(request: pb.GetFlowRequest) -> tuple[int, int]:

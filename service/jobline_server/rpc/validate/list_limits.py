@@ -44,7 +44,7 @@ LIST_LIMITS: dict[str, int] = {
     "jobline.v1.JobOptions.tags": limits.TAGS_MAX,
     "jobline.v1.Backoff.delays": limits.BACKOFF_DELAYS_MAX,
     "jobline.v1.PushFlowRequest.jobs": rpc_limits.FLOW_JOBS_MAX,
-    "jobline.v1.FlowJob.children": limits.PARENTS_MAX,
+    "jobline.v1.FlowJob.children": rpc_limits.FLOW_JOB_CHILDREN_MAX,
     # pull and settle
     "jobline.v1.PullRequest.queues": limits.QUEUES_PER_CONSUMER_MAX,
     "jobline.v1.PullRequest.names": rpc_limits.NAMES_MAX,

@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import NamedTuple
 
 from jobline_server.engine.commands import Push, RefusalKind, Refused
@@ -26,21 +27,28 @@ from jobline_server.engine.decide.add_children import (
 )
 from jobline_server.engine.decide.flows import FlowChecks, checked, known_part
 from jobline_server.engine.decide.push import decide_push
-from jobline_server.engine.values import JobState
+from jobline_server.engine.liveness import not_live
+from jobline_server.engine.values import JobState, shard_of
 from jobline_server.runtime.calls.payload_checks import PayloadChecks
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.pace import Pace
 from jobline_server.runtime.slots import ShardSlot
 
+# Children of other shards that are noted there in one step.
+AWAITED_AT_ONCE = 1_000
+
 
 class FlowPart(NamedTuple):
     """A push of some jobs of a flow: which they are, and which of the flow each waits for, by
-    index; `children` is empty if they wait for none.
+    index; `children` is empty if they wait for none. `on_failure`: their policies about these, as
+    in `Ties`; `about`: those that are about them. Both are empty if no job of the flow has one.
     """
 
     command: Push
     places: Sequence[int]
     children: Sequence[Sequence[int]]
+    on_failure: Sequence[bytes] = ()
+    about: bytes = b""
 
     def child_count(self) -> int:
         """Returns how many jobs its jobs wait for together."""
@@ -115,7 +123,14 @@ class FlowCalls:
         if slot is None:
             raise lease_lost(parent)
         children = {child for part in parts for own in part.children for child in own}
-        return _Below(parent, slot, [at for at in range(jobs) if at not in children])
+        roots = [at for at in range(jobs) if at not in children]
+        about = {
+            at: policy
+            for part in parts
+            for at, policy in zip(part.places, part.about, strict=False)
+        }
+        on_failure = bytes([about[at] for at in roots]) if about else b""
+        return _Below(parent._replace(on_failure=on_failure), slot, roots)
 
     async def _push(
         self,
@@ -153,8 +168,8 @@ class FlowCalls:
 
     def _add_children(self, below: _Below, children: Sequence[int]) -> None:
         core, slot = self._core, below.slot
-        states = {child: self._state_of(child) for child in children}
-        left = decide_add_children(slot.shard, core.now(), below.parent.id, states)
+        over = self._over(children)
+        left = decide_add_children(slot.shard, core.now(), below.parent, children, over)
         core.note_awaited(slot, left)
         core.after_decision(slot)
 
@@ -206,24 +221,31 @@ class FlowCalls:
         core, ids = self._core, [0] * jobs
         for part, slot in zip(parts, slots, strict=True):
             children = [tuple([ids[at] for at in own]) for own in part.children]
-            of_all = list(dict.fromkeys([child for own in children for child in own]))
-            outcomes = {child: self._state_of(child) for child in of_all}
-            command = checked(part.command, children)
-            first_id = decide_push(slot.shard, core.now(), command, outcomes).first_id
+            of_all = list(dict.fromkeys(chain.from_iterable(children)))
+            command = checked(part.command, children, part.on_failure)
+            pushed = decide_push(slot.shard, core.now(), command, self._over(of_all))
             for at, place in enumerate(part.places):
-                ids[place] = first_id + at
-            core.note_awaited(slot, of_all)
+                ids[place] = pushed.first_id + at
             core.after_decision(slot)
             await pace.rest()
+            # A child that ends before the other shard knows of it is looked up.
+            for low in range(0, len(of_all), AWAITED_AT_ONCE):
+                core.note_awaited(slot, of_all[low : low + AWAITED_AT_ONCE])
+                await pace.rest()
         return ids
 
-    def _state_of(self, child: int) -> JobState:
-        """Returns the state of a job that was decided just now. None was handed out yet; one that
-        is not live was cancelled, or ended in another way that comes to the same.
+    def _over(self, children: Sequence[int]) -> dict[int, JobState]:
+        """Returns those of the jobs that are over, which were decided just now. None was handed out
+        yet; it was cancelled, or ended in another way that comes to the same.
         """
-        slot = self._core.slots.find_by_id(child)
-        state = None if slot is None else slot.shard.state_of(child)
-        return state or JobState.CANCELLED
+        by_shard: dict[int, list[int]] = {}
+        for child in children:
+            by_shard.setdefault(shard_of(child), []).append(child)
+        over: list[int] = []
+        for own in by_shard.values():
+            slot = self._core.slots.find_by_id(own[0])
+            over += own if slot is None else not_live(slot.shard, own)
+        return dict.fromkeys(over, JobState.CANCELLED)
 
 
 def placed(refused: Refused, places: Sequence[int]) -> Refused:

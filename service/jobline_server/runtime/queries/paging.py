@@ -24,6 +24,8 @@ API_PAGE_BYTES_MAX = 3 << 20
 FIXED_BYTES = 256
 # The same for a row within it.
 ROW_BYTES = 24
+# An id in a list.
+ID_BYTES = 9
 # Above all ids.
 NO_ID = 1 << 64
 
@@ -149,6 +151,7 @@ def shown_bytes(view: JobView) -> int:
     texts = (view.queue, view.job_key, view.worker, view.progress_message, view.ties.group)
     size = FIXED_BYTES + len(view.payload) + len(view.worker_checkpoint) + len(view.result)
     size += sum(map(_text_bytes, (*texts, options.name, options.content_type)))
+    size += ID_BYTES * len(view.ties.parents)
     for name, value in options.headers:
         size += _text_bytes(name) + _text_bytes(value) + 8
     size += _error_bytes(view.error)

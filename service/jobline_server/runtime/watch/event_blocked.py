@@ -18,6 +18,7 @@ from jobline_server.engine.blocked_entries import (
     JobSetAside,
     JobsNotAwaited,
     JobsUnblocked,
+    ParentsDropped,
     ParentsEnded,
     ParentsMet,
 )
@@ -79,6 +80,7 @@ BLOCKED: dict[type, Callable[[EventOrigin, Any], Iterator[EventRun]] | None] = {
     JobsUnblocked: unblocked,
     JobSetAside: _set_aside,
     ChildrenAdded: None,  # it was set aside for them
+    ParentsDropped: None,  # as the next one
     ParentsMet: None,  # those that wait for no other are unblocked by another fact
     ParentsEnded: None,
     DependenciesFailed: None,  # as all that ends

@@ -1,11 +1,12 @@
-"""Makes the events of jobs that ended, from the endings of a batch."""
+"""Makes the events of jobs that ended, and of flows whose roots did, from endings of a batch."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from jobline.v1.event_pb2 import EventKind
 from jobline_server.engine.endings import Ending, JobsEnded, RunsEnded
+from jobline_server.engine.job import Job
 from jobline_server.engine.rules import NO_RULES, JobRules
 from jobline_server.engine.values import JobState
 from jobline_server.runtime.watch.event_origin import EventOrigin, cut, singles
@@ -17,6 +18,8 @@ _ENDED_KINDS = {
     JobState.CANCELLED: int(EventKind.EVENT_KIND_CANCELLED),
     JobState.EXPIRED: int(EventKind.EVENT_KIND_EXPIRED),
 }
+_FLOW_COMPLETED = int(EventKind.EVENT_KIND_FLOW_COMPLETED)
+_FLOW_FAILED = int(EventKind.EVENT_KIND_FLOW_FAILED)
 
 
 def ended_runs(origin: EventOrigin, ending: Ending) -> Iterator[EventRun]:
@@ -28,13 +31,24 @@ def ended_runs(origin: EventOrigin, ending: Ending) -> Iterator[EventRun]:
 
 
 def _jobs_ended(origin: EventOrigin, ending: JobsEnded) -> Iterator[EventRun]:
-    jobs, completed = ending.jobs, ending.state is JobState.COMPLETED
+    yield from _of_jobs(origin, ending, ending.jobs, _ENDED_KINDS[ending.state])
+    roots = [job for job in ending.jobs if job.ties.is_flow_root]
+    if roots:
+        completed = ending.state is JobState.COMPLETED
+        yield from _of_jobs(origin, ending, roots, _FLOW_COMPLETED if completed else _FLOW_FAILED)
+
+
+def _of_jobs(
+    origin: EventOrigin, ending: JobsEnded, jobs: Sequence[Job], kind: int
+) -> Iterator[EventRun]:
+    """Yields the events of one kind of some jobs of an ending."""
+    completed = ending.state is JobState.COMPLETED
     workers = [job.holder.worker if job.holder else "" for job in jobs]
     one_worker = len(set(workers)) == 1
     rules = [job.options.rules for job in jobs]
     view = origin.view(
         ending.ended_ms,
-        _ENDED_KINDS[ending.state],
+        kind,
         jobs[0].queue.name,
         state=ending.state,
         before=ending.before,

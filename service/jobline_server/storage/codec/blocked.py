@@ -15,6 +15,7 @@ from jobline_server.engine.blocked_entries import (
     JobSetAside,
     JobsNotAwaited,
     JobsUnblocked,
+    ParentsDropped,
     ParentsEnded,
     ParentsMet,
 )
@@ -59,6 +60,16 @@ def fill_parents_met(entry: entry_pb2.Entry, fact: ParentsMet) -> None:
 def parents_met(at_ms: int, message: entry_pb2.ParentsMet) -> ParentsMet:
     """Reads it."""
     return ParentsMet(at_ms=at_ms, ids=list(message.ids), parents=list(message.parents))
+
+
+def fill_parents_dropped(entry: entry_pb2.Entry, fact: ParentsDropped) -> None:
+    """Writes it into an entry."""
+    entry.parents_dropped.ids.extend(fact.ids)
+
+
+def parents_dropped(at_ms: int, message: entry_pb2.ParentsDropped) -> ParentsDropped:
+    """Reads it."""
+    return ParentsDropped(at_ms=at_ms, ids=list(message.ids))
 
 
 def fill_parents_ended(entry: entry_pb2.Entry, fact: ParentsEnded) -> None:
@@ -147,6 +158,7 @@ def fill_children_added(entry: entry_pb2.Entry, fact: ChildrenAdded) -> None:
     message.children.extend(fact.children)
     message.parents_left.extend(fact.parents_left)
     message.blocked_until_ms = fact.blocked_until_ms
+    message.on_failure = fact.on_failure
 
 
 def children_added(at_ms: int, message: entry_pb2.ChildrenAdded) -> ChildrenAdded:
@@ -157,10 +169,18 @@ def children_added(at_ms: int, message: entry_pb2.ChildrenAdded) -> ChildrenAdde
         children=list(message.children),
         parents_left=list(message.parents_left),
         blocked_until_ms=message.blocked_until_ms,
+        on_failure=message.on_failure,
     )
 
 
-_OfIds = JobsUnblocked | DependenciesFailed | DependentsTold | JobsAwaited | JobsNotAwaited
+_OfIds = (
+    JobsUnblocked
+    | ParentsDropped
+    | DependenciesFailed
+    | DependentsTold
+    | JobsAwaited
+    | JobsNotAwaited
+)
 
 
 def _one_by_one(fact: _OfIds) -> Iterator[Fact]:
@@ -181,6 +201,7 @@ def _ended(fact: ParentsEnded) -> Iterator[Fact]:
 FACTS: FactTable = {
     JobsUnblocked: FactRow("jobs_unblocked", fill_jobs_unblocked, jobs_unblocked, _one_by_one),
     ParentsMet: FactRow("parents_met", fill_parents_met, parents_met, _met),
+    ParentsDropped: FactRow("parents_dropped", fill_parents_dropped, parents_dropped, _one_by_one),
     ParentsEnded: FactRow("parents_ended", fill_parents_ended, parents_ended, _ended),
     DependenciesFailed: FactRow(
         "dependencies_failed", fill_dependencies_failed, dependencies_failed, _one_by_one

@@ -139,6 +139,9 @@ def _fill_ties(message: entry_pb2.JobsPushed, ties: list[Ties]) -> None:
     message.unique_keys.extend([one.unique_key for one in ties])
     message.parents.extend([parent for one in ties for parent in one.parents])
     message.parent_counts.extend([len(one.parents) for one in ties])
+    message.flow_roots.extend([at for at, one in enumerate(ties) if one.is_flow_root])
+    if message.parents and any(one.on_failure for one in ties):
+        message.on_failure.extend([one.on_failure for one in ties])
     fill_claims(message, ties)
 
 
@@ -150,6 +153,11 @@ def _ties_of(message: entry_pb2.JobsPushed) -> list[Ties]:
         of_job = tuple(islice(parents, count))
         has_any = group or unique_key or of_job
         ties.append(Ties(group, unique_key, of_job, claim) if has_any else NO_TIES)
+    for at in message.flow_roots:
+        ties[at] = replace(ties[at], is_flow_root=True)
+    for at, policies in enumerate(message.on_failure):
+        if policies:
+            ties[at] = replace(ties[at], on_failure=policies)
     return ties
 
 

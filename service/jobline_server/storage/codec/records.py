@@ -69,13 +69,19 @@ def fill_ties(message: store_pb2.StoredJob, ties: Ties) -> None:
     message.unique_key = ties.unique_key
     message.parents.extend(ties.parents)
     fill_claim(message, ties.claim)
+    if ties.is_flow_root:
+        message.is_flow_root = True
+    if ties.on_failure:
+        message.on_failure = ties.on_failure
 
 
 def ties_of(message: store_pb2.StoredJob) -> Ties:
     """Returns the ties in a message; `NO_TIES` itself if there are none."""
     group, unique_key, parents = message.group, message.unique_key, message.parents
-    if group or unique_key or parents:
-        return Ties(group, unique_key, tuple(parents), claim_of(message))
+    is_root, on_failure = message.is_flow_root, message.on_failure
+    if group or unique_key or parents or is_root:
+        claim = claim_of(message)
+        return Ties(group, unique_key, tuple(parents), claim, is_root, on_failure)
     return NO_TIES
 
 

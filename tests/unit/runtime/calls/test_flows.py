@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from jobline_server.engine.commands import Push, RefusalKind, Refused
-from jobline_server.engine.decide.admin import decide_delete_waiting
+from jobline_server.engine.decide.admin import decide_cancel, decide_delete_waiting
 from jobline_server.engine.decide.push import decide_push
 from jobline_server.engine.decide.queues import decide_update_queue
 from jobline_server.engine.job_columns import JobColumns
@@ -199,6 +199,26 @@ async def test_child_that_is_gone_before_its_parent_is_decided(
         assert [state(runtime, one) for one in ids] == [None, None, JobState.READY]
         view = await ended(runtime, ids[0])
         assert view is JobState.DEAD
+
+
+async def test_child_that_is_gone_before_its_shard_knows_who_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is cancelled right after its parent was decided: the message finds that it has ended."""
+    monkeypatch.setattr(pace_module, "SLICE_SECONDS", 0.0)
+    async with opened(tmp_path, ManualClock(), shards=SHARDS) as runtime:
+        task = asyncio.ensure_future(runtime.flows.push_flow(3, iter(a_flow())))
+        await until(lambda: live(runtime) == 3)
+        waits, child = runtime.core.slots.of_queue("b"), runtime.core.slots.of_queue("c")
+        assert waits is not child
+        gone = child.shard.next_id() - 1
+        assert child.shard.dependencies.awaited.find(gone) is None
+        decide_cancel(child.shard, runtime.core.now(), [gone])
+        runtime.core.after_decision(child)
+        await committed(runtime, task)
+        async with asyncio.timeout(20):
+            while state(runtime, task.result()[0]) is not None:
+                await committed(runtime, asyncio.ensure_future(asyncio.sleep(0)))
 
 
 async def ended(runtime: Runtime, job_id: int) -> JobState:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
+from jobline.v1 import job_pb2
 from jobline_server.engine.commands import FailItem, Push
 from jobline_server.engine.job_columns import JobColumns
 from jobline_server.engine.payloads import Payloads
+from jobline_server.engine.ties import Ties
 from jobline_server.engine.values import (
     DEFAULT_OPTIONS,
     AckLevel,
@@ -17,7 +20,7 @@ from jobline_server.engine.values import (
     JobOptions,
     JobState,
 )
-from jobline_server.runtime.queries.paging import API_PAGE_BYTES_MAX
+from jobline_server.runtime.queries.paging import API_PAGE_BYTES_MAX, shown_bytes
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.runtime.views import JobFilter, JobView
 from tests.unit.runtime.commits.test_commits import a_pull
@@ -68,6 +71,15 @@ async def settle(runtime: Runtime, *, error: JobError | None = None) -> None:
         await committed(
             runtime, asyncio.ensure_future(runtime.settle_calls.ack(ids, deliveries, {}))
         )
+
+
+async def test_ids_of_dependencies_count_as_bytes(runtime: Runtime) -> None:
+    """A job lists all that it depends on."""
+    job_id = await pushed(runtime, b"x")
+    view = await runtime.jobs.get_job(job_id)
+    many = replace(view, ties=Ties(parents=tuple(range(1 << 52, (1 << 52) + 1_000))))
+    message = job_pb2.Job(options=job_pb2.JobOptions(depends_on=many.ties.parents))
+    assert shown_bytes(many) - shown_bytes(view) >= message.ByteSize() - 16
 
 
 async def test_a_page_ends_when_it_shows_enough_bytes(runtime: Runtime) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from jobline.v1.event_pb2 import EventKind
@@ -14,6 +16,7 @@ from jobline_server.engine.effects import endings_of
 from jobline_server.engine.job_columns import JobColumns
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.rules import NO_RULES, JobRules
+from jobline_server.engine.ties import NO_TIES, Ties
 from jobline_server.engine.values import EndReason, FailAction, JobError, JobOptions, JobState
 from jobline_server.runtime.calls.pull_dedup import leases_of, runs_of
 from jobline_server.runtime.runtime import Runtime
@@ -141,6 +144,30 @@ async def test_changes_of_ended_jobs_are_told_by_their_facts_alone(ends: Ends) -
     ends.events()
     decide_delete_ended(ends.shard, ends.now, "mail", JobState.COMPLETED, [(first_id, 2)])
     assert ends.events() == []
+
+
+async def test_the_end_of_a_root_is_an_event_of_its_flow_too(ends: Ends) -> None:
+    """Right behind its own, with the same fields; and none of another job that ended with it."""
+    ties = [NO_TIES, Ties(is_flow_root=True)]
+    rows = JobColumns([b"x"] * 2, [JobOptions("a"), JobOptions("root")], ties=ties)
+    first_id = decide_push(ends.shard, ends.now, Push("mail", NAMES, rows)).first_id
+    leases = await ends.lease()
+    ends.events()
+    ends.ack(leases)
+    completed, of_flow = ends.events()
+    assert (completed.shared.kind, ids_of(completed)) == (COMPLETED, [first_id, first_id + 1])
+    assert of_flow.shared == replace(completed.shared, kind=EventKind.EVENT_KIND_FLOW_COMPLETED)
+    assert ids_of(of_flow) == [first_id + 1]
+    assert of_flow.columns == completed.columns.part(slice(1, 2))
+
+
+async def test_a_root_that_does_not_complete_is_a_flow_that_failed(ends: Ends) -> None:
+    rows = JobColumns([b"x"], [NAMES], ties=[Ties(is_flow_root=True)])
+    first_id = decide_push(ends.shard, ends.now, Push("mail", NAMES, rows)).first_id
+    decide_cancel(ends.shard, ends.now, [first_id])
+    cancelled, failed = ends.events()
+    assert cancelled.shared.kind == CANCELLED
+    assert failed.shared == replace(cancelled.shared, kind=EventKind.EVENT_KIND_FLOW_FAILED)
 
 
 @pytest.mark.parametrize("lot", [True, False])
