@@ -103,7 +103,7 @@ def test_jobs_that_nobody_waits_for_are_roots() -> None:
     jobs = [pb.FlowJob(queue="a", job=job, children=own) for own in ([], [], [0], [0, 2])]
     jobs[3].job.options.group = "g"
     parts = parts_of(pb.PushFlowRequest(jobs=jobs))
-    roots = {}
+    roots: dict[int, Ties] = {}
     for part in parts:
         ties = part.command.rows.ties or [NO_TIES] * len(part.places)
         roots |= zip(part.places, ties, strict=True)
