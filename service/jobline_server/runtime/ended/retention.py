@@ -12,7 +12,7 @@ from functools import partial
 from typing import NamedTuple, TypeVar
 
 from jobline_server.engine.decide.admin import decide_evict
-from jobline_server.engine.values import JobState
+from jobline_server.engine.values import ENDED_STATES, JobState
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.ended import due
 from jobline_server.runtime.ended.ended_jobs import EndedJobs
@@ -92,10 +92,13 @@ class EndedRetention:
         return await self._slice(find, self._evict)
 
     async def note_all_queues(self) -> None:
-        """Notes that something may be due wherever jobs are kept."""
+        """Notes that something may be due wherever jobs are kept that are not STALE: those are past
+        their age, and found by when they became so.
+        """
         queues = [queue for slot in self._core.slots for queue in slot.shard.queues.values()]
         async for queue in in_steps(queues):
-            self.hints.note_queue(queue.name, queue.kept())
+            states = [state for state in queue.kept() if state in ENDED_STATES]
+            self.hints.note_queue(queue.name, states)
 
     async def oldest_ms(self, queue_state: QueueState) -> int | None:
         """Returns when the oldest job ended that has no age of its own."""
