@@ -23,7 +23,9 @@ from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import JobState
 from jobline_server.engine.webhook import Webhook
 
-KEPT_OF_WEBHOOKS = [field for field in Webhook.__slots__ if field not in {"_due", "ids"}]
+# A delivery that is being sent is due again after a start.
+BOOKKEEPING_OF_WEBHOOKS = {"_due", "armed", "ids"}
+KEPT_OF_WEBHOOKS = [one for one in Webhook.__slots__ if one not in BOOKKEEPING_OF_WEBHOOKS]
 KEPT_OF_SCHEDULES = [field for field in Schedule.__slots__ if field != "armed_ms"]
 
 

@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 
-from jobline_server.engine import invariants
+from jobline_server.engine import invariants, limits
 from jobline_server.engine.decide.queues import decide_delete_idle_queues, decide_delete_queue
 from jobline_server.engine.limits import DAY_MS, HOUR_MS
 from jobline_server.engine.payloads import Payloads
@@ -27,22 +27,24 @@ from jobline_server.storage.kinds import lots
 from tests.examples import EXAMPLES
 from tests.shard_image import counting_at, image_of
 from tests.storage.batch_rules import BatchRules
-from tests.storage.dependency_rules import DependencyRules
+from tests.storage.flow_rules import FlowRules
 from tests.storage.group_rules import GroupRules
 from tests.storage.limiter_rules import LimiterRules
 from tests.storage.recovery_values import OPTIONS, queues, sessions
 from tests.storage.schedule_rules import ScheduleRules
 from tests.storage.unique_rules import UniqueKeyRules
 from tests.storage.update_rules import UpdateRules
+from tests.storage.webhook_rules import PENDING_MAX, WebhookRules
 
 # Some 15 seconds on a machine of its own; telling a failure in its shortest form takes minutes.
 pytestmark = pytest.mark.timeout(0 if EXAMPLES else 300)
 
 
 @pytest.fixture(autouse=True)
-def _payloads_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lots of a few jobs count as large."""
+def _small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lots of a few jobs count as large, and few deliveries of webhooks as too many."""
     monkeypatch.setattr(lots, "APART_BYTES_MIN", 20)
+    monkeypatch.setattr(limits, "WEBHOOK_PENDING_MAX", PENDING_MAX)
 
 
 class RecoveryMachine(
@@ -50,9 +52,10 @@ class RecoveryMachine(
     UpdateRules,
     GroupRules,
     LimiterRules,
-    DependencyRules,
+    FlowRules,
     ScheduleRules,
     BatchRules,
+    WebhookRules,
 ):
     """One shard under everything that can be done to it."""
 
@@ -130,6 +133,7 @@ class RecoveryMachine(
     def teardown(self) -> None:
         """Whatever happened, it is there after the last restart, and time frees what waits."""
         self.crash(0, "after the commit")
+        self.check_webhooks()
         self.time_passes(DAY_MS)
         self.invariants_hold()
         self.check_messages()

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
-from jobline_server.engine import invariants
+from jobline_server.engine import invariants, limits
 from jobline_server.engine.commands import Refused
 from jobline_server.engine.decide.push import decide_push
 from jobline_server.storage.kinds import lots
@@ -18,17 +18,19 @@ from tests.examples import EXAMPLES
 from tests.shard_image import image_of
 from tests.storage.recovery_commands import CommandRules
 from tests.storage.recovery_world import SHARD
+from tests.storage.webhook_rules import PENDING_MAX, WebhookRules
 
 pytestmark = pytest.mark.timeout(0 if EXAMPLES else 60)
 
 
 @pytest.fixture(autouse=True)
-def _payloads_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lots of a few jobs count as large."""
+def _small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lots of a few jobs count as large, and few deliveries of webhooks as too many."""
     monkeypatch.setattr(lots, "APART_BYTES_MIN", 20)
+    monkeypatch.setattr(limits, "WEBHOOK_PENDING_MAX", PENDING_MAX)
 
 
-class SalvageMachine(CommandRules):
+class SalvageMachine(CommandRules, WebhookRules):
     """One shard on a disk that rots."""
 
     @rule(passed_ms=st.sampled_from([100, 6_000, 40_000]))

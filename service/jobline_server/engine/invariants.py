@@ -30,6 +30,7 @@ from jobline_server.engine.shard import Shard
 from jobline_server.engine.sticky_invariants import reservations_add_up
 from jobline_server.engine.unique_invariants import UNIQUE_KEYS
 from jobline_server.engine.values import JobState, sequence_of
+from jobline_server.engine.webhook_invariants import WEBHOOKS
 
 LIVE_STATES = (JobState.SCHEDULED, JobState.BLOCKED, JobState.READY, JobState.ACTIVE)
 
@@ -290,4 +291,5 @@ INVARIANTS: dict[str, list[Callable[[Shard], str]]] = {
         outboxes_add_up,
     ],
     "G20": BATCHES,
+    "G27": WEBHOOKS,
 }

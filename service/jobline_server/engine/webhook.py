@@ -106,8 +106,8 @@ class Webhook:
     """
 
     __slots__ = (
-        "_armed",
         "_due",
+        "armed",
         "changed_ms",
         "created_ms",
         "delivered",
@@ -140,8 +140,8 @@ class Webhook:
         # Bookkeeping.
         self.pending_bytes = 0
         self.ids: set[str] = set()
-        # When each delivery is to be returned; entries of `_due` that say otherwise are old.
-        self._armed: dict[int, int] = {}
+        self.armed: dict[int, int] = {}
+        """When each delivery is to be returned; entries of `_due` that say otherwise are old."""
         self._due: list[tuple[int, int]] = []
 
     def put(self, delivery: Delivery) -> None:
@@ -158,7 +158,7 @@ class Webhook:
         delivery = self.pending.pop(number, None)
         if delivery is None:
             return False
-        self._armed.pop(number, None)
+        self.armed.pop(number, None)
         self.pending_bytes -= delivery.size()
         self.ids.discard(delivery.id)
         return True
@@ -166,7 +166,7 @@ class Webhook:
     def arm(self, number: int, due_ms: int) -> None:
         """Has a delivery that waits returned by `pop_due` once, at this time and no other."""
         if number in self.pending:
-            self._armed[number] = due_ms
+            self.armed[number] = due_ms
             heappush(self._due, (due_ms, number))
 
     def pop_due(self, wall_ms: int) -> Delivery | None:
@@ -175,14 +175,14 @@ class Webhook:
         if due_ms is None or wall_ms < due_ms <= wall_ms + AHEAD_MS_MAX:
             return None
         _, number = heappop(self._due)
-        del self._armed[number]
+        del self.armed[number]
         return self.pending[number]
 
     def due_ms(self) -> int | None:
         """Returns when to look at its deliveries again; None if there is nothing to do."""
         while self._due:
             due_ms, number = self._due[0]
-            if self._armed.get(number) == due_ms:
+            if self.armed.get(number) == due_ms:
                 return due_ms
             # It was dropped, or this is the time of an earlier try, as after recovery.
             heappop(self._due)

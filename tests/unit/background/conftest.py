@@ -37,7 +37,12 @@ class Keeping:
     def __init__(self, runtime: Runtime, clock: ManualClock) -> None:
         self.runtime = runtime
         self.clock = clock
-        self.task = RetentionTask(runtime.core, EndedRetention(runtime.core, runtime.ended))
+        self.start_again()
+
+    def start_again(self) -> None:
+        """The task knows nothing of what it did before."""
+        core = self.runtime.core
+        self.task = RetentionTask(core, EndedRetention(core, self.runtime.ended))
 
     async def sets(self, queue: str = QUEUE, **retention: Any) -> None:
         """Sets the retention of a queue."""

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from jobline_server.engine.job_log import JobLog
 from jobline_server.engine.records import JobRecord
 from jobline_server.engine.shard import Shard
-from jobline_server.engine.values import JobState
+from jobline_server.engine.values import ENDED_STATES, JobState
 from tests.unit.engine.reference_jobs import ModelJob
 from tests.unit.engine.reference_model import ReferenceModel
+
+ENDED = (*ENDED_STATES, JobState.STALE)
 
 
 def compare_ended(shard: Shard, kept: tuple[JobState, JobRecord], job: ModelJob) -> None:
@@ -51,6 +55,15 @@ def compare_live(shard: Shard, model: ReferenceModel, job: ModelJob) -> None:
         group = single.queue.groups.find(job.group)
         assert group is not None, job
         assert group.has_admitted(single) == (job.id in model.groups.of(job).admitted), job
+
+
+def compare_counts(shard: Shard, model: ReferenceModel) -> None:
+    """Every queue counts the jobs that are kept of it, by how they ended."""
+    for name, queue in shard.queues.items():
+        expected = Counter(job.state for job in model.jobs.values() if job.queue == name)
+        assert {state: queue.counts[state] for state in ENDED} == {
+            state: expected[state] for state in ENDED
+        }, name
 
 
 def log_of(log: JobLog | None) -> list[tuple[int, str]]:

@@ -24,6 +24,7 @@ from tests.pushed_payloads import with_columns
 START = Now(1_800_000_000_000, 1_000_500)
 BACKOFF = Backoff(base_ms=2_000, max_delay_ms=3_000, jitter=0.0)
 ONCE = JobRules(delivery_mode=DeliveryMode.ONCE)
+SHORT = Retention(remove_on_fail=True, age_ms=3_000, count=2, delete_after_ms=1_000)
 STICKY = JobOptions(lease_ms=2_300, backoff=BACKOFF, rules=JobRules(sticky=True))
 OPTIONS = [
     JobOptions(lease_ms=2_300, backoff=BACKOFF),
@@ -60,6 +61,7 @@ OPTIONS = [
     JobOptions(lease_ms=9_300, backoff=BACKOFF, max_attempts=1, rules=JobRules(timeout_ms=2_000)),
     JobOptions(lease_ms=2_300, backoff=BACKOFF, rules=JobRules(phases=("one", "two"))),
     STICKY,
+    JobOptions(lease_ms=2_300, backoff=BACKOFF, max_attempts=1, retention=SHORT),
 ]
 UNIQUE_OPTIONS = [
     JobOptions(lease_ms=2_300, backoff=BACKOFF, rules=JobRules(unique=rule))
@@ -85,6 +87,7 @@ SETTINGS = [
     QueueSettings(group=GroupSettings(rate=GROUP_RATE, max_waiting=2)),
     QueueSettings(group=GroupSettings(concurrency=2, on_dead_head=OnDeadHead.HOLD)),
     QueueSettings(on_dependency_failure=DependencyPolicy.CANCEL, block_timeout_ms=5_000),
+    QueueSettings(retention=Retention(age_ms=4_000, count=3, delete_after_ms=2_000)),
     QueueSettings(fair=True),
     QueueSettings(ageing=Ageing(2_000)),
     QueueSettings(ageing=Ageing(1_000, 2, 1), fair=True),

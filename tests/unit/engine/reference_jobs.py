@@ -79,6 +79,8 @@ class ModelJob:
     """About some of its parents alone."""
     parked: bool = False
     blocked_until_ms: int = 0
+    ended_ms: int = 0
+    delete_ms: int = 0
 
     def bytes(self) -> int:
         """Of its payload, and of what stands beside it as long as it is in its lot."""
@@ -174,6 +176,17 @@ def backoff_ms(options: JobOptions, attempt: int) -> int:
     assert backoff.jitter == 0.0
     doubled: int = backoff.base_ms << min(attempt - 1, 10)
     return min(doubled, backoff.max_delay_ms)
+
+
+def is_kept(job: ModelJob, settings: QueueSettings) -> bool:
+    """Whether anybody sees a job that has ended."""
+    own, of_queue = job.options.retention, settings.retention
+    remove = {
+        JobState.COMPLETED: (own.remove_on_complete, of_queue.remove_on_complete),
+        JobState.DEAD: (own.remove_on_fail, of_queue.remove_on_fail),
+    }.get(job.state, ())
+    said = [one for one in remove if one is not None]
+    return not job.volatile and not (said and said[0])
 
 
 def retry_ms(job: ModelJob, settings: QueueSettings, wall_ms: int) -> int:

@@ -16,6 +16,7 @@ from tests.unit.engine.reference_jobs import (
     ModelJob,
     ModelProducer,
     Request,
+    is_kept,
     may_have,
     retry_ms,
 )
@@ -144,16 +145,17 @@ class ReferenceState(GroupsOfModel):
 
     def end(self, job: ModelJob, state: JobState, reason: EndReason = EndReason.NONE) -> None:
         self.leave_worker(job)
-        job.state, job.reason = state, reason
+        job.state, job.reason, job.ended_ms = state, reason, self.wall_ms
+        kept = is_kept(job, self.settings(job.queue))
         job.retry_ms = retry_ms(job, self.settings(job.queue), self.wall_ms)
         if job.group:
             self.groups.end(job)
         self.free(job)
         job.parents_left, job.blocked_until_ms, job.parked = [], 0, False
-        is_kept = state is JobState.COMPLETED or not job.volatile
-        self.ends[job.id] = END_OF_STATE[state] if is_kept else ParentEnd.DELETED
-        remove = job.options.retention.remove_on_complete
-        if job.volatile or (state is S.COMPLETED and remove):
+        # What is not kept cannot be put back: who waits for that waits for nothing.
+        is_proof = kept or state is JobState.COMPLETED
+        self.ends[job.id] = END_OF_STATE[state] if is_proof else ParentEnd.DELETED
+        if not kept:
             del self.jobs[job.id]
 
     def expire(self) -> None:

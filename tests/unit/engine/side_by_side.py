@@ -7,32 +7,42 @@ tick, where the wheel's slots may notice it a second sooner or later.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from unittest.mock import patch
 
 from jobline_server.engine import invariants, limits
 from jobline_server.engine.commands import Push, Pushed, Refused
 from jobline_server.engine.decide import timers
+from jobline_server.engine.endings import Ending
 from jobline_server.engine.entries import Fact, JobDied, JobsLeased
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.load import Load
 from jobline_server.engine.records import JobRecord
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import JobState, Now, RevokeReason
+from jobline_server.runtime.calls.flows import FlowPart
+from tests.pushed_flows import decide_flow
 from tests.pushed_outcomes import outcomes_of
 from tests.shard_image import counting_at, image_of
-from tests.unit.engine import reference_dependencies, reference_push, told_beside
-from tests.unit.engine.compared_jobs import compare_ended, compare_live
+from tests.unit.engine import (
+    reference_dependencies,
+    reference_flows,
+    reference_push,
+    told_beside,
+)
+from tests.unit.engine.come_to import note_reached
+from tests.unit.engine.compared_jobs import compare_counts, compare_ended, compare_live
 from tests.unit.engine.effects_of import forget_revoked, revoked_in, take_endings
 from tests.unit.engine.histories import START
 from tests.unit.engine.reference_fair import compare_tenants
-from tests.unit.engine.reference_jobs import Consumer, ModelJob
+from tests.unit.engine.reference_jobs import Consumer
 from tests.unit.engine.reference_model import ReferenceModel
+from tests.unit.engine.retention_beside import RetentionBeside, aged_out
 from tests.unit.engine.world import records_of
 
 LIVE = (JobState.SCHEDULED, JobState.BLOCKED, JobState.READY, JobState.ACTIVE)
 VERSIONS = {"w1": "1.9", "w2": "1.10.0"}
-LIVE = (JobState.SCHEDULED, JobState.BLOCKED, JobState.READY, JobState.ACTIVE)
 Revoke = tuple[str, int, int, RevokeReason]
 
 reached: Counter[str] = Counter()
@@ -53,6 +63,7 @@ class SideBySide:
         self.leases: dict[tuple[int, int], None] = {}
         self.kept: dict[int, tuple[JobState, JobRecord]] = {}
         self.expected_revokes: list[Revoke] = []
+        self.retention = RetentionBeside()
 
     def begin(self) -> None:
         """Both see the same time and the same place in the journal."""
@@ -100,6 +111,25 @@ class SideBySide:
             reached.update(f"push: {outcome.name}" for outcome, _ in found)
             plain = found[len(command.rows) :]
             reached.update(f"push: {outcome.name} of a payload" for outcome, _ in plain)
+
+    def push_flow(self, parts: Sequence[FlowPart]) -> None:
+        """Both store all jobs of a flow, or refuse it for the same reason and change nothing."""
+        self.begin()
+        recorded, next_id = len(self.shard.entries), self.shard.next_id()
+        try:
+            expected: list[int] | str = reference_flows.push_flow(self.model, parts, next_id)
+        except reference_push.Refusal as refusal:
+            expected = str(refusal)
+        try:
+            found: list[int] | str = decide_flow(parts, lambda _: (self.shard, self.now))
+        except Refused as refused:
+            found = refused.kind.value
+            assert len(self.shard.entries) == recorded
+        assert found == expected
+        if isinstance(found, str):
+            reached[f"flow refused: {found}"] += 1
+        else:
+            reached["flow" if min(found) >= next_id else "flow: again"] += 1
 
     def _decide(self, command: Push) -> Pushed:
         pushed, looked_up = told_beside.decide(self.shard, self.now, self.model, command)
@@ -229,6 +259,7 @@ class SideBySide:
                 compare_ended(self.shard, self.kept[job.id], job)
         self.begin()
         compare_tenants(self.shard, self.model.fairness, reached)
+        compare_counts(self.shard, self.model)
         live = self.model.live(*LIVE)
         assert self.shard.load.live_jobs == len(live)
         assert self.shard.load.payload_bytes == sum(job.bytes() for job in live)
@@ -239,35 +270,26 @@ class SideBySide:
         assert self.shard.load.report_bytes == sum(
             len(text) + limits.LOG_LINE_EXTRA_BYTES for job in live for _, text in job.log
         ) + sum(len(result) for job in live for _, result in job.phases)
-        self._note_reached(live)
+        note_reached(reached, self.shard, self.model, self.kept)
 
-    def _note_reached(self, live: list[ModelJob]) -> None:
-        reached.update(f"{job.state.name} again: {job.why.name}" for job in live)
-        reached["full log"] += any(len(job.log) == limits.LOG_LINES_MAX for job in live)
-        reached["job between its phases"] += any(job.phases for job in live)
-        for job in live:
-            own = bool(job.options.headers)
-            reached["job with headers of its own in a lot"] += own and bool(job.beside_bytes)
-            reached["job with headers of its own that left its lot"] += own and not job.beside_bytes
-        reached.update(
-            f"{state.name}: {record.reason.name}" for state, record in self.kept.values()
-        )
-        reached["DEAD again"] += any(record.auto_retries for _, record in self.kept.values())
-        for group in self.model.groups.groups.values():
-            reached["job that waits in its group"] += bool(group.line)
-            reached["group held by a dead head"] += bool(group.dead)
-            reached["group lets two run"] += len(group.admitted) > 1
-        for lot in self.shard.lots.lots.values():
-            reached["lot with holes"] += bool(lot.holes)
-            reached["lot that is never written"] += lot.volatile
-            reached["run partly settled"] += any(lease.settled for lease in lot.leases)
-            reached["run with ends of its own"] += any(lease.later for lease in lot.leases)
+    def run_retention(self) -> dict[str, int]:
+        """The periodic task does what is due; returns how many jobs were changed."""
+        counts, endings = self.retention.run_once(self.shard, self.now)
+        self._keep(endings)
+        return counts
 
     def note_endings(self) -> None:
         """Takes what ended to where it is kept."""
-        for ending in take_endings(self.shard):
+        endings = take_endings(self.shard)
+        self.retention.add(endings)
+        self._keep(endings)
+
+    def _keep(self, endings: Sequence[Ending]) -> None:
+        for ending in endings:
             for state, record in records_of(ending):
                 self.kept[record.id] = (state, record)
+            for job_id in aged_out(ending):
+                self.kept[job_id] = (JobState.STALE, self.kept[job_id][1])
 
     def compare_recovered(self) -> None:
         """What the journal yields is what was lived through."""

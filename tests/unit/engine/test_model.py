@@ -30,6 +30,7 @@ from tests.pushed_rows import NewJob, rows_of
 from tests.unit.engine.batch_rules import BatchRules
 from tests.unit.engine.consumer_rules import ConsumerRules
 from tests.unit.engine.dependency_rules import DependencyRules
+from tests.unit.engine.flow_rules import FlowRules
 from tests.unit.engine.group_rate_rules import GroupRateRules
 from tests.unit.engine.histories import (
     DELAYS,
@@ -44,7 +45,9 @@ from tests.unit.engine.histories import (
 )
 from tests.unit.engine.limiter_rules import LimiterRules
 from tests.unit.engine.operator_rules import OperatorRules
+from tests.unit.engine.rare import RARE
 from tests.unit.engine.reference_schedules import EVERY_MS
+from tests.unit.engine.retention_rules import RetentionRules
 from tests.unit.engine.schedule_rules import NAME, ScheduleRules
 from tests.unit.engine.side_by_side import reached
 from tests.unit.engine.sticky_rules import StickyRules
@@ -61,6 +64,8 @@ class EngineBesideModel(
     DependencyRules,
     ScheduleRules,
     BatchRules,
+    FlowRules,
+    RetentionRules,
 ):
     """Each rule does the same to both and compares the answers."""
 
@@ -199,9 +204,16 @@ class EngineBesideModel(
         assert not [limiter for limiter in limiters if limiter.active or limiter.line]
 
 
+# What takes hours and hundreds of jobs otherwise.
+SMALL_LIMITS = {
+    "LOG_LINES_MAX": 5,
+    "STALE_AFTER_MS_DEFAULT": 30_000,
+    "KEEP_NEWEST": 2,
+    "DELETE_AFTER_MS_DEFAULT": 5_000,
+}
 ROUNDS_MAX = 22
 PROFILE = settings(
-    max_examples=EXAMPLES or 100,
+    max_examples=EXAMPLES or 45,
     stateful_step_count=70,
     deadline=None,
     database=None,
@@ -211,80 +223,14 @@ PROFILE = settings(
     suppress_health_check=list(HealthCheck),
 )
 
-RARE = {
-    "CANCELLED: DEPENDENCY_FAILED",
-    "DEAD: DEPENDENCY_FAILED",
-    "parent looked up",
-    "push refused: JOB_NOT_FOUND",
-    "push: looked up",
-    "ACTIVE again: RELEASED",
-    "ACTIVE again: RETRY",
-    "ACTIVE again: STALLED",
-    "CANCELLED: CANCELLED",
-    "COMPLETED: NONE",
-    "DEAD: EXPIRED",
-    "DEAD: EXPLICIT_FAIL",
-    "DEAD: INTERRUPTED",
-    "DEAD: MAX_ATTEMPTS_EXCEEDED",
-    "DEAD: RETRY_UNTIL_PASSED",
-    "DEAD: STALLED",
-    "DEAD: TIMEOUT",
-    "DEAD: WORKER_LOST",
-    "EXPIRED: EXPIRED",
-    "READY again: CHILDREN_ENDED",
-    "SCHEDULED again: RELEASED",
-    "SCHEDULED again: RETRY",
-    "SCHEDULED again: STALLED",
-    "aged job before a higher one",
-    "full log",
-    "group held by a dead head",
-    "group lets two run",
-    "group limited for a time",
-    "group paused while jobs wait",
-    "group that has used up its rate",
-    "job that waits in its group",
-    "lanes that wait for a limiter",
-    "job between its phases",
-    "job that continues its group",
-    "job that is reserved",
-    "lot that is never written",
-    "lot with holes",
-    "job with headers of its own in a lot",
-    "job with headers of its own that left its lot",
-    "push refused: GROUP_FULL",
-    "push refused: IDEMPOTENCY_MISMATCH",
-    "push refused: LIMITER_NOT_FOUND",
-    "push refused: QUEUE_FULL",
-    "push: DUPLICATE",
-    "push: DUPLICATE of a payload",
-    "push: REFUSED",
-    "push refused: INVALID_FIELD",
-    "push refused: UNIQUE_KEY_HELD",
-    "push: REPLACED",
-    "push: EXTENDED",
-    "push: THROTTLED",
-    "push: DEBOUNCED",
-    "push: PARKED",
-    "CANCELLED: REPLACED",
-    "restart with leases",
-    "run partly settled",
-    "several tenants",
-    "schedule that has run",
-    "schedule that replaced a job that ran",
-    "run that waits",
-    "run that was missed",
-    "run skipped: OVERLAP",
-    "run skipped: REFUSED",
-    "run with ends of its own",
-}
-
 
 @pytest.mark.timeout(0 if EXAMPLES else 900)
 def test_engine_does_what_the_reference_model_does(monkeypatch: pytest.MonkeyPatch):
     """Histories agree, and between them they come to everything that is rare; what the first rounds
     missed, others find. They are the same in each run of this file alone: Hypothesis also draws the
     constants of all modules that are loaded."""
-    monkeypatch.setattr(limits, "LOG_LINES_MAX", 5)
+    for name, value in SMALL_LIMITS.items():
+        monkeypatch.setattr(limits, name, value)
     reached.clear()
     missing = sorted(RARE)
     for number in range(ROUNDS_MAX):

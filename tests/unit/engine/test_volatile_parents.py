@@ -1,12 +1,13 @@
-"""Jobs that depend on jobs that are never written."""
+"""Jobs that depend on jobs that are never written, or not kept once they have ended."""
 
 from __future__ import annotations
 
 import pytest
 
 from jobline_server.engine.decide.admin import decide_cancel
-from jobline_server.engine.values import AckLevel, EndReason
-from tests.unit.engine.dependents import DEAD, FAIL, WAIT, child, is_free, push, told
+from jobline_server.engine.rules import JobRules
+from jobline_server.engine.values import AckLevel, EndReason, JobOptions, Retention
+from tests.unit.engine.dependents import DEAD, FAIL, WAIT, child, is_free, push, settle, told
 
 
 def test_parents_that_are_gone_after_a_restart_are_looked_up(world):
@@ -27,5 +28,25 @@ def test_no_child_waits_for_a_retry_of_a_parent_that_is_not_kept(world, policy):
     decide_cancel(world.shard, world.now, [parent])
     told(world)
     [(state, record)] = [world.ended()[waits]]
+    assert (state, record.reason) == (DEAD, EndReason.DEPENDENCY_FAILED)
+    assert is_free(world)
+
+
+@pytest.mark.parametrize("policy", [FAIL, WAIT])
+@pytest.mark.parametrize("is_lot", [False, True])
+def test_no_child_waits_for_a_retry_of_a_parent_that_goes_as_it_dies(world, policy, is_lot):
+    """It waited for ever: nothing is left that could be retried, or deleted."""
+    removed = JobOptions(
+        retention=Retention(remove_on_fail=True), rules=JobRules(ttl_ms=1_000), max_attempts=1
+    )
+    world.settings(expired_to_dead=True)
+    parent = world.plain(b"x", options=removed).first_id
+    waits = push(world, child(parent, policy=policy))
+    if is_lot:
+        world.tick(2_000)
+    else:
+        settle(world, "fail", parent)
+    told(world)
+    state, record = world.ended()[waits]
     assert (state, record.reason) == (DEAD, EndReason.DEPENDENCY_FAILED)
     assert is_free(world)

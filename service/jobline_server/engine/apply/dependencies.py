@@ -37,9 +37,9 @@ def note_ends(shard: ShardState, fact: Fact, *, volatile: bool) -> None:
     note = partial(_note, shard, volatile=volatile)
     for effect in shard.effects:
         if isinstance(effect, JobsEnded):
-            note([job.id for job in effect.jobs], END_OF_STATE[effect.state])
+            note([job.id for job in effect.jobs], _end_of(effect))
         elif isinstance(effect, RunsEnded):
-            note(effect.ids(), END_OF_STATE[effect.state])
+            note(effect.ids(), _end_of(effect))
         elif isinstance(effect, QueueGone):
             # Some may be volatile. After a restart all of them are looked up, and not found.
             _note(shard, _ids(effect.live), ParentEnd.DELETED, volatile=True)
@@ -49,6 +49,14 @@ def note_ends(shard: ShardState, fact: Fact, *, volatile: bool) -> None:
         note(_ids(zip(fact.starts, fact.counts, strict=True)), ParentEnd.DELETED)
 
 
+def _end_of(effect: JobsEnded | RunsEnded) -> ParentEnd:
+    """Returns how jobs ended. Those that failed and are not kept count as deleted: nobody can retry
+    them, so nobody may wait for it.
+    """
+    end = END_OF_STATE[effect.state]
+    return end if effect.kept or end is ParentEnd.COMPLETED else ParentEnd.DELETED
+
+
 def _ids(runs: Iterable[tuple[int, int]]) -> Iterable[int]:
     for first_id, count in runs:
         yield from range(first_id, first_id + count)
@@ -56,9 +64,6 @@ def _ids(runs: Iterable[tuple[int, int]]) -> Iterable[int]:
 
 def _note(shard: ShardState, ids: Iterable[int], end: ParentEnd, *, volatile: bool) -> None:
     note_end = shard.dependencies.note_end
-    if volatile and end is not ParentEnd.COMPLETED:
-        # It is kept nowhere, so nobody can retry it.
-        end = ParentEnd.DELETED
     for job_id in ids:
         note_end(job_id, end, volatile=volatile)
 

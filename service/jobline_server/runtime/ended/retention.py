@@ -90,7 +90,9 @@ class EndedRetention:
         return await self._slice(find, self._evict)
 
     async def note_all_queues(self) -> None:
-        """Notes that something may be due wherever jobs are kept that are not STALE yet."""
+        """Notes that something may be due wherever jobs are kept that are not STALE: those are past
+        their age, and found by when they became so.
+        """
         queues = [queue for slot in self._core.slots for queue in slot.shard.queues.values()]
         async for queue in in_steps(queues):
             states = [state for state in queue.kept() if state in ENDED_STATES]

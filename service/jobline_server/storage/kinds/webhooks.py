@@ -78,7 +78,9 @@ def encode_delivery(webhook: Webhook, delivery: Delivery) -> bytes:
 
 
 def load_deliveries(loading: Loading, rows: Iterator[ItemRow]) -> None:
-    """Loads a page of deliveries. Those of a webhook that was set apart are left out."""
+    """Loads a page of deliveries. Those of a webhook that was set apart are left out, and deleted
+    by the next checkpoint: a later webhook of that name has another receiver.
+    """
     webhooks = loading.shard.webhooks
     for row in rows:
         message = store_pb2.StoredWebhookDelivery.FromString(row.blob)
@@ -87,6 +89,8 @@ def load_deliveries(loading: Loading, rows: Iterator[ItemRow]) -> None:
         if webhook is not None:
             webhooks.put_delivery(webhook, delivery)
             loading.shard.load.tells_webhooks = True
+        else:
+            loading.shard.changes.webhook_deliveries.to_delete.append(row.key)
 
 
 def _save(_shard: Shard, _name: str, webhook: Webhook) -> tuple[int, bytes]:
