@@ -30,3 +30,11 @@ def test_flow_is_shown_as_a_tree(jobline, queue, served):
         "READY",
     ]
     assert jobline("flow", "get", NO_JOB).code == Exit.NOT_FOUND
+
+
+def test_flow_is_cancelled_as_a_whole(jobline, queue, served):
+    with Client(served["grpc"]) as client:
+        pushed = client.flows.push(FlowJob(queue, children=[FlowJob(queue), FlowJob(queue)]))
+    dry = jobline("job", "cancel", pushed.id, "--below", "--dry-run", "--json").document
+    assert dry["count"] == 3
+    assert "3 jobs" in jobline("job", "cancel", pushed.id, "--below", "--yes").out

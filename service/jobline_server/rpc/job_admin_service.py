@@ -128,6 +128,7 @@ class JobAdminService:
         """Cancels jobs."""
         done = await self._runtime.bulk.cancel_jobs(
             selection.selection(request.jobs),
+            below=request.below,
             dry_run=request.dry_run,
             audit=self._audit(request, context),
         )

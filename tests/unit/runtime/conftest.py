@@ -60,6 +60,8 @@ async def opened(path: Path, clock: Clock, *, shards: int = 1) -> AsyncIterator[
     try:
         yield runtime
     finally:
+        # Commits have begun to send messages to other shards.
+        await runtime.courier.stop()
         await runtime.ended.ended_store.close()
         await runtime.core.store.close()
 

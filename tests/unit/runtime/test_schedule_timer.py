@@ -120,7 +120,8 @@ async def test_schedule_that_fails_holds_up_no_other(
     assert runtime.core.loops.record("schedules").failures == 1
     monkeypatch.setattr(schedule_timer, "decide_tick", decide_tick)
     advance(runtime, AGAIN_MS)
-    runtime.timer_loop.run_due()
+    while runtime.timer_loop.run_due():
+        pass
     assert count_of(runtime, "bad") == 1
 
 

@@ -177,14 +177,21 @@ class JobApi:
         self,
         *which: int | str | JobFilter,
         everything: bool = False,
+        below: bool = False,
         dry_run: bool = False,
         reason: str = "",
         **conditions: Unpack[JobConditions],
     ) -> BulkResult:
-        """Cancels jobs: waiting ones at once, active ones when their worker settles them."""
+        """Cancels jobs: waiting ones at once, active ones when their worker settles them. With
+        `below` also those that they wait for, unless they have begun or others wait for them.
+        """
         jobs = admin_requests.selection(which, conditions, everything=everything, function="cancel")
         request = message_of(
-            job_admin_service_pb2.CancelJobsRequest, jobs=jobs, dry_run=dry_run, reason=reason
+            job_admin_service_pb2.CancelJobsRequest,
+            jobs=jobs,
+            below=below,
+            dry_run=dry_run,
+            reason=reason,
         )
         return BulkResult.from_message(self._connection.write(self._stub.CancelJobs, request))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -129,13 +130,15 @@ def cancel(
     jobs: option.Selection = None,
     *,
     everything: option.Everything = False,
+    below: option.Below = False,
     dry_run: option.DryRun = False,
     yes: option.Yes = False,
     reason: option.Why = "",
 ) -> None:
     """Cancel jobs: waiting ones at once, active ones when their worker settles them."""
     chosen = choose(jobs, everything=everything, now=cli.now())
-    verb = Verb("cancel", "cancelled", cli.client.jobs.cancel, destructive=True)
+    cancel_jobs = partial(cli.client.jobs.cancel, below=below)
+    verb = Verb("cancel", "cancelled", cancel_jobs, destructive=True)
     carry_out(cli, verb, chosen, dry_run=dry_run, yes=yes, reason=reason)
 
 

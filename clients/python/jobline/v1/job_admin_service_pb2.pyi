@@ -733,10 +733,16 @@ class CancelJobsRequest(_message.Message):
     JOBS_FIELD_NUMBER: _builtins.int
     DRY_RUN_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
+    BELOW_FIELD_NUMBER: _builtins.int
     dry_run: _builtins.bool
     """Optional. Count only."""
     reason: _builtins.str
     """Optional. Why, ≤ 1,024 characters; kept with the operation."""
+    below: _builtins.bool
+    """Optional. Cancel also the jobs below, which those that are cancelled wait for, and those that these wait for:
+    children of a flow, and `depends_on`. Not one that has begun, or for which another job waits that is not
+    cancelled by this call. Unset: false.
+    """
     @_builtins.property
     def jobs(self) -> Global___JobSelection:
         """Required. Which jobs."""
@@ -747,10 +753,11 @@ class CancelJobsRequest(_message.Message):
         jobs: Global___JobSelection | None = ...,
         dry_run: _builtins.bool = ...,
         reason: _builtins.str = ...,
+        below: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["jobs", b"jobs"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["dry_run", b"dry_run", "jobs", b"jobs", "reason", b"reason"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["below", b"below", "dry_run", b"dry_run", "jobs", b"jobs", "reason", b"reason"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from jobline_server.engine.operations import CancelledRuns
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import KEPT_STATES, JobState, shard_of
+from jobline_server.runtime.calls.below import Below
 from jobline_server.runtime.calls.bulk_verbs import BulkVerbs
 from jobline_server.runtime.calls.operations import NO_TARGET, Operations, Target
 from jobline_server.runtime.core import Core
@@ -39,12 +40,14 @@ OnEnded = Callable[[Shard, LookupResult, BulkResult], Sequence[int]]
 @dataclass(frozen=True, slots=True)
 class _Verb:
     """What a call does, to jobs in these states: to live ones, and to ended ones that were looked
-    up. Both return the ids that it was not done to.
+    up. Both return the ids that it was not done to. `below`: those below them are cancelled, too.
     """
 
     states: frozenset[JobState]
     on_live: OnLive | None
     on_ended: OnEnded | None
+    notes_runs: bool = False
+    below: Below | None = None
 
 
 class Bulk:
@@ -56,7 +59,7 @@ class Bulk:
         self._operations = operations
         self._verbs = verbs = BulkVerbs(core)
         self._promotes = _Verb(frozenset({JobState.SCHEDULED}), verbs.promote, None)
-        self._cancels = _Verb(LIVE, verbs.cancel, None)
+        self._cancels = _Verb(LIVE, verbs.cancel, None, notes_runs=True)
         self._retries = _Verb(KEPT_STATES, None, verbs.retry)
         self._deletes_live = _Verb(LIVE, verbs.delete_live, None)
         self._deletes = _Verb(DELETABLE, verbs.delete_waiting, verbs.delete_ended)
@@ -67,9 +70,16 @@ class Bulk:
         """Makes SCHEDULED jobs ready."""
         return await self._act(self._promotes, selection, dry_run=dry_run, audit=audit)
 
-    async def cancel_jobs(self, selection: Selection, *, dry_run: bool, audit: Audit) -> BulkResult:
-        """Cancels waiting jobs and asks the workers of active ones to stop."""
-        return await self._act(self._cancels, selection, dry_run=dry_run, audit=audit)
+    async def cancel_jobs(
+        self, selection: Selection, *, below: bool = False, dry_run: bool, audit: Audit
+    ) -> BulkResult:
+        """Cancels waiting jobs and asks the workers of active ones to stop; with `below` also the
+        jobs that these waited for, unless they have begun or others wait for them.
+        """
+        verb = self._cancels
+        if below:
+            verb = replace(verb, below=Below(self._core.slots))
+        return await self._act(verb, selection, dry_run=dry_run, audit=audit)
 
     async def retry_jobs(self, selection: Selection, *, dry_run: bool, audit: Audit) -> BulkResult:
         """Puts ended jobs back."""
@@ -108,11 +118,13 @@ class Bulk:
         # A dry run changes nothing, so nobody has to know of it.
         with self._operations.running(NO_AUDIT if dry_run else audit, target) as running:
             result = running.result
-            result.cancelled = CancelledRuns() if verb is self._cancels else None
+            result.cancelled = CancelledRuns() if verb.notes_runs else None
             if wanted is None:
                 await self._act_on_ids(verb, selection.ids, result, dry_run=dry_run)
             else:
                 await self._act_on_filter(verb, wanted, result, dry_run=dry_run)
+            if verb.below is not None:
+                await self._act_below(verb, verb.below, result, dry_run=dry_run)
         await self._core.commits.wait()
         self._check_still_here(selection, lost_before)
         if result.full is not None and not result.count:
@@ -142,6 +154,16 @@ class Bulk:
             await act(verb, part, result)
             await asyncio.sleep(0)
 
+    async def _act_below(
+        self, verb: _Verb, below: Below, result: BulkResult, *, dry_run: bool
+    ) -> None:
+        """Does it to the jobs below, which nobody has named: none is skipped."""
+        skipped, not_found = len(result.skipped_ids), len(result.not_found_ids)
+        while not below.is_empty():
+            await self._act_on_ids(verb, below.take(walks.SLICE_JOBS), result, dry_run=dry_run)
+            await asyncio.sleep(0)
+        del result.skipped_ids[skipped:], result.not_found_ids[not_found:]
+
     async def _count(self, verb: _Verb, ids: Sequence[int], result: BulkResult) -> None:
         """Counts what `_change` would do to these jobs."""
         found = {job_id: self._live_state_of(job_id) for job_id in ids}
@@ -149,6 +171,8 @@ class Bulk:
             found.update((job_id, kept.state) for job_id, kept in look.kept.items())
             self._note_not_found(look, result)
         chosen = [state for state in found.values() if state in verb.states]
+        if verb.below is not None:
+            verb.below.note(ids)
         active = chosen.count(JobState.ACTIVE)
         result.requested += active
         result.count += len(chosen) - active
@@ -163,10 +187,8 @@ class Bulk:
         owners = self._core.slots.owners_of(ids)
         skipped = result.skipped_ids
         for slot, indexes in owners.here.items():
-            left: Sequence[int] = [ids[index] for index in indexes]
             shard = slot.shard
-            if verb.on_live is not None:
-                left = await self._change_live(verb.on_live, slot, left, result)
+            left = await self._change_live(verb, slot, [ids[index] for index in indexes], result)
             skipped += [job_id for job_id in left if shard.state_of(job_id) is not None]
             gone = [job_id for job_id in left if shard.state_of(job_id) is None]
             if gone and verb.on_ended is not None:
@@ -180,15 +202,20 @@ class Bulk:
         result.not_found_ids += nowhere
 
     async def _change_live(
-        self, change: OnLive, slot: ShardSlot, ids: Sequence[int], result: BulkResult
+        self, verb: _Verb, slot: ShardSlot, ids: Sequence[int], result: BulkResult
     ) -> list[int]:
         """Changes the jobs of a slice, a few milliseconds at a time; returns the ids that it was
         not done to. They may change in between: each is decided as it is then.
         """
+        if verb.on_live is None:
+            return list(ids)
         left: list[int] = []
         pace = Pace()
         for at in range(0, len(ids), DECIDED_AT_ONCE):
-            left += change(slot.shard, ids[at : at + DECIDED_AT_ONCE], result)
+            part = ids[at : at + DECIDED_AT_ONCE]
+            if verb.below is not None:
+                verb.below.note(part)
+            left += verb.on_live(slot.shard, part, result)
             self._core.after_decision(slot)
             await pace.rest()
         return left
@@ -230,11 +257,13 @@ class Bulk:
         for slot in walks.slots_of(self._core, wanted):
             async for found in walks.live_slices(slot.shard, wanted):
                 if dry_run:
+                    if verb.below is not None:
+                        verb.below.note(found)
                     active = sum(state is JobState.ACTIVE for state in found.values())
                     result.requested += active
                     result.count += len(found) - active
                 elif verb.on_live is not None and found:
-                    await self._change_live(verb.on_live, slot, list(found), result)
+                    await self._change_live(verb, slot, list(found), result)
                     slices += 1
                     if slices % SLICES_A_COMMIT == 0:
                         await self._core.commits.wait()

@@ -226,7 +226,7 @@ async def test_a_caller_that_goes_away_ends_its_call_between_two_slices(busy: Ru
     task.cancel()
     await asyncio.wait([task])
     done = busy.queues.get_queue(QUEUE).counts[JobState.CANCELLED]
-    assert done % walks.SLICE_JOBS == 0
+    assert done % bulk.DECIDED_AT_ONCE == 0
     assert (await cancel(busy)).count == JOBS - done > 0
 
 

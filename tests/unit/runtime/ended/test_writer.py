@@ -104,6 +104,7 @@ async def test_a_full_disk_keeps_nobody_from_stopping(
     runtime.start()
     writing = asyncio.ensure_future(runtime.ended.write())
     await tried.wait()
+    gc.collect()
     unretrieved: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, said: unretrieved.append(said))
     writing.cancel()
