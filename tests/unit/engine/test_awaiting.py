@@ -216,6 +216,20 @@ def test_two_children_of_one_parent(two):
     assert two.is_free()
 
 
+def test_a_parent_of_jobs_here_and_there(two):
+    """Those of its own shard wait already when the other one asks."""
+    parent = two.there.row()
+    job = NewJob(b"c", DEFAULT_OPTIONS, ties=Ties(parents=(parent,)))
+    beside = two.there.push(jobs=[job]).first_id
+    elsewhere = two.child(parent)
+    two.deliver()
+    assert two.there.shard.dependencies.awaited[parent].shards == (HERE,)
+    two.end("ack")
+    two.deliver()
+    assert (two.there.state(beside), two.here.state(elsewhere)) == (READY, READY)
+    assert two.is_free()
+
+
 def test_what_a_shard_knows_of_others_is_in_its_journal(two):
     parent, other = two.there.row(), two.there.row()
     two.child(parent)
