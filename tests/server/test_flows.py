@@ -273,7 +273,8 @@ async def test_others_are_served_while_a_flow_of_ten_thousand_jobs_is_pushed(
         await calls.queues.ListQueues(queue_service_pb2.ListQueuesRequest(page_size=1))
         served += 1
     ids = (await pushing).ids
-    assert served > 3
+    # In one step it would be two: one before, and one after it.
+    assert served > 2
     found = await calls.get(ids[0], max_jobs=rpc_limits.FLOW_JOBS_MAX)
     assert not found.is_cut
     assert {one.id for one in found.jobs} == set(ids)

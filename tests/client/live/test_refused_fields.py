@@ -37,7 +37,6 @@ def queue():
         ({"unique_mode": "replace"}, "options.unique_mode"),
         ({"unique_key": "u", "unique_mode": "debounce"}, "options.unique_mode"),
         ({"on_dead_head": "hold"}, "options.on_dead_head"),
-        ({"block_timeout": "1h"}, "options.block_timeout"),
         ({"depends_on": [1]}, "options.depends_on"),
         ({"limiters": ["nowhere"]}, "options.limiters"),
     ],
