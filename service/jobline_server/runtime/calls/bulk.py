@@ -32,6 +32,9 @@ SLICES_A_COMMIT = 8
 # off its lot, or lets the next one of its group in.
 DECIDED_AT_ONCE = 250
 
+# States of jobs that were named by their ids: whatever they are.
+ANY_STATE = frozenset(JobState)
+
 OnLive = Callable[[Shard, Sequence[int], BulkResult], Sequence[int]]
 OnEnded = Callable[[Shard, LookupResult, BulkResult], Sequence[int]]
 
@@ -180,15 +183,24 @@ class Bulk:
         result.not_found_ids += nowhere
 
     async def _change_live(
-        self, change: OnLive, slot: ShardSlot, ids: Sequence[int], result: BulkResult
+        self,
+        change: OnLive,
+        slot: ShardSlot,
+        ids: Sequence[int],
+        result: BulkResult,
+        states: frozenset[JobState] = ANY_STATE,
     ) -> list[int]:
         """Changes the jobs of a slice, a few milliseconds at a time; returns the ids that it was
-        not done to. They may change in between: each is decided as it is then.
+        not done to. They may change in between: each is decided as it is then, and one that left
+        the states of the filter that chose it is not meant any more.
         """
         left: list[int] = []
         pace = Pace()
         for at in range(0, len(ids), DECIDED_AT_ONCE):
-            left += change(slot.shard, ids[at : at + DECIDED_AT_ONCE], result)
+            part = ids[at : at + DECIDED_AT_ONCE]
+            if states is not ANY_STATE:
+                part = [job_id for job_id in part if slot.shard.state_of(job_id) in states]
+            left += change(slot.shard, part, result)
             self._core.after_decision(slot)
             await pace.rest()
         return left
@@ -234,7 +246,9 @@ class Bulk:
                     result.requested += active
                     result.count += len(found) - active
                 elif verb.on_live is not None and found:
-                    await self._change_live(verb.on_live, slot, list(found), result)
+                    await self._change_live(
+                        verb.on_live, slot, list(found), result, states=wanted.states
+                    )
                     slices += 1
                     if slices % SLICES_A_COMMIT == 0:
                         await self._core.commits.wait()
