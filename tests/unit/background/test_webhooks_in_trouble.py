@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from jobline_server.background import webhooks as of_task
+from jobline_server.background.webhook_messages import found_in
 from jobline_server.background.webhook_outcomes import Answer
 from jobline_server.background.webhooks import TellWebhooks
 from jobline_server.engine import limits
@@ -241,7 +242,6 @@ async def test_events_of_a_webhook_that_is_deleted_in_a_pause_go_to_no_later_one
     task, receivers = task_of(keeping.runtime, Answer(200))
     await create(keeping.runtime)
     await keeping.complete(3)
-    found_in = of_task.found_in
 
     async def recreate() -> None:
         await keeping.runtime.webhooks.delete_webhook("w")
