@@ -83,7 +83,7 @@ class Reference:
 def stale(row: EndedRow, at_ms: int, delete_ms: int) -> EndedRow:
     """The row once it is stale."""
     if row.delete_after_ms is not None:
-        delete_ms = at_ms + row.delete_after_ms
+        delete_ms = min(at_ms + row.delete_after_ms, delete_ms)
     fields = {name: getattr(row, name) for name in EndedRow.__slots__}
     fields.update(state=STALE, former_state=row.state, stale_ms=at_ms, delete_ms=delete_ms)
     return EndedRow(**fields)

@@ -103,13 +103,25 @@ class ScanContract:
             assert ids_of(spans) == [5, 1, 2, 3]
 
     async def test_a_time_of_their_own_says_when_stale_jobs_are_deleted(self) -> None:
-        """Whatever their queue says; and it stays when their part comes apart."""
+        """At most as long as their queue says; and it stays when their part comes apart."""
         scan = EndedScan(ScanOrder.STALE)
         async with self.opening() as store:
-            await store.write([put(1, 3, delete_after_ms=5), put(4, delete_after_ms=0), put(5)])
-            await store.write([MarkStale(1, 2, 100, 900), MarkStale(4, 2, 100, 900)])
+            await store.write(
+                [
+                    put(1, 3, delete_after_ms=5),
+                    put(4, delete_after_ms=0),
+                    put(5),
+                    put(6, delete_after_ms=5_000),
+                ]
+            )
+            await store.write([MarkStale(1, 2, 100, 900), MarkStale(4, 3, 100, 900)])
             spans = await store.scan(scan)
-            assert [(span.first_id, span.at_ms) for span in spans] == [(4, 100), (1, 105), (5, 900)]
+            assert [(span.first_id, span.at_ms) for span in spans] == [
+                (4, 100),
+                (1, 105),
+                (5, 900),
+                (6, 900),
+            ]
             await store.write([RemoveEnded(1, 1), MarkStale(3, 1, 200, 900)])
             spans = await store.scan(scan)
             assert [(span.first_id, span.at_ms) for span in spans] == [
@@ -117,9 +129,10 @@ class ScanContract:
                 (2, 105),
                 (3, 205),
                 (5, 900),
+                (6, 900),
             ]
-            found = await store.get_many([2, 3, 4, 5])
-            assert [row.delete_ms for row in found.rows.values()] == [105, 205, 100, 900]
+            found = await store.get_many([2, 3, 4, 5, 6])
+            assert [row.delete_ms for row in found.rows.values()] == [105, 205, 100, 900, 900]
             assert not found.bad
 
     async def test_scan_of_automatic_retries_has_the_dead_jobs_of_one_queue(self) -> None:

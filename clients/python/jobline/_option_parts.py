@@ -67,7 +67,8 @@ class Retention:
     - `remove_on_complete`, `remove_on_fail`: forget it as soon as it is completed, or dead.
     - `age`: until it is stale, 0 s … 400 days. Default 1 h, for completed jobs beyond the queue's
       newest 1,000 alone; 7 days for dead ones.
-    - `delete_after`: how long it is stale before it is deleted, 0 s … 400 days (default 1 h).
+    - `delete_after`: how long it is stale before it is deleted, 0 s … 400 days (default 1 h);
+      a job may shorten what its queue says.
     - `count`, 0 … 10,000,000: it is deleted once this many later ones of its queue and state are
       kept. Default: no count; the queue has limits of its own.
     """

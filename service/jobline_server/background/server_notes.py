@@ -35,9 +35,11 @@ class NoteServer:
 
     async def run_once(self, _now: Now) -> Counts:
         """Looks for lost workers and at the disk; returns how many notes were written."""
-        self._check_disk()
-        lost = self.presence.step()
-        return {"lost": lost, "notes": self.presence.notes.write()}
+        try:
+            self._check_disk()
+        finally:
+            lost, notes = self.presence.step(), self.presence.notes.write()
+        return {"lost": lost, "notes": notes}
 
     def _check_disk(self) -> None:
         free_bytes = self.core.space.free_bytes()

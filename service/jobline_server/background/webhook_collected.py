@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Container, Sequence
 
-from jobline_server.engine.webhook import Delivery
+from jobline_server.background.webhook_messages import Filter
+from jobline_server.engine.webhook import Delivery, Webhook
 from jobline_server.runtime.calls.webhooks import NewDeliveries
 
 
@@ -27,11 +29,20 @@ class Collected:
         self._deliveries.setdefault(webhook, [])
         self._dropped[webhook] += count
 
-    def take(self) -> dict[str, NewDeliveries]:
-        """Returns all, and begins anew."""
+    def take(self, *, but: Container[str] = ()) -> dict[str, NewDeliveries]:
+        """Returns all but those of some webhooks, and begins anew."""
         taken = {
             name: NewDeliveries(deliveries, self._dropped[name])
             for name, deliveries in self._deliveries.items()
+            if name not in but
         }
         self.count, self._deliveries, self._dropped = 0, {}, Counter()
         return taken
+
+
+def gone(filters: Sequence[Filter], webhooks: Sequence[Webhook]) -> set[str]:
+    """Returns the names of filters whose webhook is not there any more. One that has the name now
+    may have another receiver.
+    """
+    here = {one.name: one.number for one in webhooks}
+    return {one.name for one in filters if here.get(one.name) != one.number}

@@ -92,6 +92,7 @@ class Filter:
     def __init__(self, webhook: Webhook) -> None:
         settings = webhook.settings
         self.name = webhook.name
+        self.number = webhook.number
         self._kinds = frozenset(settings.events) or ENDS
         self._pattern = settings.queue
         self._since_ms = webhook.created_ms

@@ -14,7 +14,7 @@ from functools import partial
 from typing import NamedTuple
 
 from jobline_server.background.periodic import Counts
-from jobline_server.background.webhook_collected import Collected
+from jobline_server.background.webhook_collected import Collected, gone
 from jobline_server.background.webhook_hosts import Hosts
 from jobline_server.background.webhook_messages import (
     Filter,
@@ -206,7 +206,7 @@ class TellWebhooks:
         return made
 
     async def _queue(self, new: Collected, told: tuple[int, ...], counts: Counter[str]) -> None:
-        deliveries = new.take()
+        deliveries = new.take(but=gone(self._filters, self.calls.outgoing()))
         counts["queued"] += await self.calls.queue_deliveries(deliveries, told)
         self._begin_due()
 

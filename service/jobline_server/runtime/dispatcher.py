@@ -175,6 +175,9 @@ class Dispatcher:
             if leased.jobs or leased.runs:
                 consumer.take(leased)
             self._core.leased(slot)
+        elif self._core.timers_rest:
+            # A limit may have closed a gate, and no decision says when it opens.
+            self._core.timers.set()
         return count
 
     def _use(self, items: int) -> None:

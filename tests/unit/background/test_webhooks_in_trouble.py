@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from jobline_server.background import webhooks as of_task
+from jobline_server.background.webhook_messages import found_in
 from jobline_server.background.webhook_outcomes import Answer
 from jobline_server.background.webhooks import TellWebhooks
 from jobline_server.engine import limits
@@ -232,3 +233,26 @@ async def test_changed_webhook_is_told_of_what_it_wants_now(keeping: Keeping) ->
     await keeping.complete(queue="other1")
     await run(task, keeping.clock)
     assert len(receivers.sent) == 2
+
+
+async def test_events_of_a_webhook_that_is_deleted_in_a_pause_go_to_no_later_one(
+    keeping: Keeping, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of its name has another receiver."""
+    task, receivers = task_of(keeping.runtime, Answer(200))
+    await create(keeping.runtime)
+    await keeping.complete(3)
+
+    async def recreate() -> None:
+        await keeping.runtime.webhooks.delete_webhook("w")
+        await create(keeping.runtime)
+
+    def paused(*arguments: Any) -> Iterator[Any]:
+        replacing = asyncio.ensure_future(recreate())
+        while not replacing.done():
+            yield None
+        yield from found_in(*arguments)
+
+    monkeypatch.setattr(of_task, "found_in", paused)
+    await run(task, keeping.clock)
+    assert not receivers.sent

@@ -86,10 +86,10 @@ def _age_ms(settings: QueueSettings, state: JobState) -> int | None:
 
 
 def _delete_after_ms(job: ModelJob, settings: QueueSettings) -> int:
-    for after_ms in (job.options.retention.delete_after_ms, settings.retention.delete_after_ms):
-        if after_ms is not None:
-            return after_ms
-    return limits.DELETE_AFTER_MS_DEFAULT
+    of_queue = settings.retention.delete_after_ms
+    most = limits.DELETE_AFTER_MS_DEFAULT if of_queue is None else of_queue
+    own = job.options.retention.delete_after_ms
+    return most if own is None else min(own, most)
 
 
 def _too_many(model: ReferenceModel, name: str, state: JobState) -> list[ModelJob]:

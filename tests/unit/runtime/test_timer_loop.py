@@ -12,7 +12,9 @@ from jobline_server.engine.commands import Leased, Pull, Push
 from jobline_server.engine.decide.admin import decide_cancel
 from jobline_server.engine.decide.limiters import decide_delete_limiter, decide_put_limiter
 from jobline_server.engine.payloads import Payloads
-from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel
+from jobline_server.engine.rates import RateLimit
+from jobline_server.engine.rules import JobRules
+from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, JobOptions
 from jobline_server.runtime import timer_loop
 from jobline_server.runtime.clock import ManualClock
 from jobline_server.runtime.runtime import Runtime
@@ -111,6 +113,30 @@ async def test_timers_do_not_rest_while_anything_may_become_due(
     await runtime.pushes.push(delayed(runtime, 10**9))
     for _ in range(3):
         await asyncio.wait_for(runtime.timer_loop.step(), 20)
+
+
+async def test_a_pull_that_a_limit_holds_back_ends_the_rest(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is no decision, and when the limit lets the job out is known only from then on."""
+    monkeypatch.setattr(timer_loop, "REST_MS", 3_600_000)
+    core, limited = runtime.core, JobOptions(rules=JobRules(limiters=("api",)))
+    now = core.now()
+    decide_put_limiter(core.slots[0].shard, now, "api", RateLimit(1, period_ms=1_000), None)
+    core.load.limiters.restart("api", now.mono_ms)
+    rows = rows_of([NewJob(b"x", limited)])
+    await runtime.pushes.push(Push("mail", limited, rows=rows, level=AckLevel.BUFFERED))
+    await core.commits.commit_once()
+    runtime.timer_loop.run_due()
+    resting = asyncio.ensure_future(runtime.timer_loop.step())
+    await a_moment()
+    assert core.timers_rest
+    pull = await waiting(runtime)
+    await asyncio.wait_for(resting, 20)
+    advance(runtime, 1_000)
+    runtime.timer_loop.run_due()
+    await a_moment()
+    assert (await pull).count() == 1
 
 
 async def test_timers_rest_once_the_only_limiter_is_deleted(runtime: Runtime) -> None:

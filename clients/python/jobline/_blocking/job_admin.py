@@ -183,7 +183,7 @@ class JobApi:
         **conditions: Unpack[JobConditions],
     ) -> BulkResult:
         """Cancels jobs: waiting ones at once, active ones when their worker settles them. With
-        `below` also those that they wait for, unless they have begun or others wait for them.
+        `below` also those that they wait for, unless they are running or others wait for them.
         """
         jobs = admin_requests.selection(which, conditions, everything=everything, function="cancel")
         request = message_of(

@@ -59,7 +59,7 @@ Server = Annotated[
 AsJson = Annotated[bool, _flag("--json", help="Print JSON, for programs.")]
 
 # Of commands that change things.
-Below = Annotated[bool, _flag("--below", help="Also what only these wait for, if not begun.")]
+Below = Annotated[bool, _flag("--below", help="Also what only these wait for, if not running.")]
 DryRun = Annotated[bool, _flag("--dry-run", help="Only count what it would do.")]
 Yes = Annotated[bool, _flag("--yes", "-y", help="Do not ask.")]
 Why = Annotated[

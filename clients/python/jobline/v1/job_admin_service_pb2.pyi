@@ -740,7 +740,7 @@ class CancelJobsRequest(_message.Message):
     """Optional. Why, ≤ 1,024 characters; kept with the operation."""
     below: _builtins.bool
     """Optional. Cancel also the jobs below, which those that are cancelled wait for, and those that these wait for:
-    children of a flow, and `depends_on`. Not one that has begun, or for which another job waits that is not
+    children of a flow, and `depends_on`. Not one that is running, or for which another job waits that is not
     cancelled by this call. Unset: false.
     """
     @_builtins.property

@@ -566,7 +566,8 @@ class Retention(_message.Message):
     @_builtins.property
     def delete_after(self) -> _duration_pb2.Duration:
         """Optional. How long it is STALE before it is deleted, 0 s … 400 days. A queue's setting counts as the job
-        becomes STALE: a change is for jobs that do later. 0 s: until the next look. Unset: 1 h.
+        becomes STALE: a change is for jobs that do later. A job's own is at most that of its queue: no `count`
+        limits what is STALE. 0 s: until the next look. Unset: that of its queue, which has 1 h unset.
         """
 
     def __init__(

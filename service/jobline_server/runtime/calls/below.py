@@ -1,6 +1,6 @@
 """The jobs below those that are cancelled: what they waited for, and what that waits for.
 
-A job below is cancelled as well if it has not begun and only cancelled jobs wait for it. One that
+A job below is cancelled as well if it is not running and only cancelled jobs wait for it. One that
 others wait for is looked at again when one of these is cancelled.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from jobline_server.engine.values import JobState
 from jobline_server.runtime.slots import ShardSlots
 
-NOT_BEGUN = frozenset({JobState.SCHEDULED, JobState.BLOCKED, JobState.READY})
+WAITING = frozenset({JobState.SCHEDULED, JobState.BLOCKED, JobState.READY})
 
 
 class Below:
@@ -46,7 +46,7 @@ class Below:
                 continue
             slot = self._slots.find_by_id(child)
             state = None if slot is None else slot.shard.state_of(child)
-            if state in NOT_BEGUN and not self._is_awaited(child):
+            if state in WAITING and not self._is_awaited(child):
                 found.append(child)
         return found
 

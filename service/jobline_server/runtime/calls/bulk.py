@@ -8,14 +8,13 @@ under way: what was done stays done, and the same call again does the rest.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 from jobline_server.engine.operations import CancelledRuns
-from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import KEPT_STATES, JobState, shard_of
 from jobline_server.runtime.calls.below import Below
-from jobline_server.runtime.calls.bulk_verbs import BulkVerbs
+from jobline_server.runtime.calls.bulk_verbs import BulkVerbs, Verb
 from jobline_server.runtime.calls.operations import NO_TARGET, Operations, Target
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.ended.ended_jobs import EndedJobs, LookupResult
@@ -33,21 +32,8 @@ SLICES_A_COMMIT = 8
 # off its lot, or lets the next one of its group in.
 DECIDED_AT_ONCE = 250
 
-OnLive = Callable[[Shard, Sequence[int], BulkResult], Sequence[int]]
-OnEnded = Callable[[Shard, LookupResult, BulkResult], Sequence[int]]
-
-
-@dataclass(frozen=True, slots=True)
-class _Verb:
-    """What a call does, to jobs in these states: to live ones, and to ended ones that were looked
-    up. Both return the ids that it was not done to. `below`: those below them are cancelled, too.
-    """
-
-    states: frozenset[JobState]
-    on_live: OnLive | None
-    on_ended: OnEnded | None
-    notes_runs: bool = False
-    below: Below | None = None
+# States of jobs that were named by their ids: whatever they are.
+ANY_STATE = frozenset(JobState)
 
 
 class Bulk:
@@ -58,11 +44,11 @@ class Bulk:
         self._ended = ended
         self._operations = operations
         self._verbs = verbs = BulkVerbs(core)
-        self._promotes = _Verb(frozenset({JobState.SCHEDULED}), verbs.promote, None)
-        self._cancels = _Verb(LIVE, verbs.cancel, None, notes_runs=True)
-        self._retries = _Verb(KEPT_STATES, None, verbs.retry)
-        self._deletes_live = _Verb(LIVE, verbs.delete_live, None)
-        self._deletes = _Verb(DELETABLE, verbs.delete_waiting, verbs.delete_ended)
+        self._promotes = Verb(frozenset({JobState.SCHEDULED}), verbs.promote, None)
+        self._cancels = Verb(LIVE, verbs.cancel, None, notes_runs=True)
+        self._retries = Verb(KEPT_STATES, None, verbs.retry)
+        self._deletes_live = Verb(LIVE, verbs.delete_live, None)
+        self._deletes = Verb(DELETABLE, verbs.delete_waiting, verbs.delete_ended)
 
     async def promote_jobs(
         self, selection: Selection, *, dry_run: bool, audit: Audit
@@ -74,7 +60,7 @@ class Bulk:
         self, selection: Selection, *, below: bool = False, dry_run: bool, audit: Audit
     ) -> BulkResult:
         """Cancels waiting jobs and asks the workers of active ones to stop; with `below` also the
-        jobs that these waited for, unless they have begun or others wait for them.
+        jobs that these waited for, unless they are running or others wait for them.
         """
         verb = self._cancels
         if below:
@@ -110,7 +96,7 @@ class Bulk:
         return result.count
 
     async def _act(
-        self, verb: _Verb, selection: Selection, *, dry_run: bool, audit: Audit
+        self, verb: Verb, selection: Selection, *, dry_run: bool, audit: Audit
     ) -> BulkResult:
         lost_before = len(self._core.slots.closed)
         wanted = selection.filter
@@ -143,7 +129,7 @@ class Bulk:
             raise slots.refusal(next(reversed(slots.closed)))
 
     async def _act_on_ids(
-        self, verb: _Verb, ids: Sequence[int], result: BulkResult, *, dry_run: bool
+        self, verb: Verb, ids: Sequence[int], result: BulkResult, *, dry_run: bool
     ) -> None:
         act = self._count if dry_run else self._change
         # In order of id, whatever order they came in: neighbours are found together.
@@ -155,7 +141,7 @@ class Bulk:
             await asyncio.sleep(0)
 
     async def _act_below(
-        self, verb: _Verb, below: Below, result: BulkResult, *, dry_run: bool
+        self, verb: Verb, below: Below, result: BulkResult, *, dry_run: bool
     ) -> None:
         """Does it to the jobs below, which nobody has named: none is skipped."""
         skipped, not_found = len(result.skipped_ids), len(result.not_found_ids)
@@ -164,7 +150,7 @@ class Bulk:
             await asyncio.sleep(0)
         del result.skipped_ids[skipped:], result.not_found_ids[not_found:]
 
-    async def _count(self, verb: _Verb, ids: Sequence[int], result: BulkResult) -> None:
+    async def _count(self, verb: Verb, ids: Sequence[int], result: BulkResult) -> None:
         """Counts what `_change` would do to these jobs."""
         found = {job_id: self._live_state_of(job_id) for job_id in ids}
         async for look in self._ended.look_up([i for i in ids if found[i] is None]):
@@ -182,7 +168,7 @@ class Bulk:
         slot = self._core.slots.of_id(job_id)
         return None if slot is None else slot.shard.state_of(job_id)
 
-    async def _change(self, verb: _Verb, ids: Sequence[int], result: BulkResult) -> None:
+    async def _change(self, verb: Verb, ids: Sequence[int], result: BulkResult) -> None:
         self._core.slots.check_here(ids)
         owners = self._core.slots.owners_of(ids)
         skipped = result.skipped_ids
@@ -202,10 +188,16 @@ class Bulk:
         result.not_found_ids += nowhere
 
     async def _change_live(
-        self, verb: _Verb, slot: ShardSlot, ids: Sequence[int], result: BulkResult
+        self,
+        verb: Verb,
+        slot: ShardSlot,
+        ids: Sequence[int],
+        result: BulkResult,
+        states: frozenset[JobState] = ANY_STATE,
     ) -> list[int]:
         """Changes the jobs of a slice, a few milliseconds at a time; returns the ids that it was
-        not done to. They may change in between: each is decided as it is then.
+        not done to. They may change in between: each is decided as it is then, and one that left
+        the states of the filter that chose it is not meant any more.
         """
         if verb.on_live is None:
             return list(ids)
@@ -213,6 +205,8 @@ class Bulk:
         pace = Pace()
         for at in range(0, len(ids), DECIDED_AT_ONCE):
             part = ids[at : at + DECIDED_AT_ONCE]
+            if states is not ANY_STATE:
+                part = [job_id for job_id in part if slot.shard.state_of(job_id) in states]
             if verb.below is not None:
                 verb.below.note(part)
             left += verb.on_live(slot.shard, part, result)
@@ -232,7 +226,7 @@ class Bulk:
             await self._core.commits.wait()
 
     async def _act_on_filter(
-        self, verb: _Verb, wanted: JobFilter, result: BulkResult, *, dry_run: bool
+        self, verb: Verb, wanted: JobFilter, result: BulkResult, *, dry_run: bool
     ) -> None:
         """Walks by id, a slice at a time; ends when there are no more."""
         chosen = wanted.states & verb.states if wanted.states else verb.states
@@ -251,7 +245,7 @@ class Bulk:
         result.not_found_ids.clear()
 
     async def _act_on_live(
-        self, verb: _Verb, wanted: JobFilter, result: BulkResult, *, dry_run: bool
+        self, verb: Verb, wanted: JobFilter, result: BulkResult, *, dry_run: bool
     ) -> None:
         slices = 0
         for slot in walks.slots_of(self._core, wanted):
@@ -263,7 +257,7 @@ class Bulk:
                     result.requested += active
                     result.count += len(found) - active
                 elif verb.on_live is not None and found:
-                    await self._change_live(verb, slot, list(found), result)
+                    await self._change_live(verb, slot, list(found), result, wanted.states)
                     slices += 1
                     if slices % SLICES_A_COMMIT == 0:
                         await self._core.commits.wait()

@@ -4,7 +4,8 @@ the commit.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import islice
 
 from jobline_server.engine import limits
@@ -19,11 +20,29 @@ from jobline_server.engine.decide.queues import decide_delete_active
 from jobline_server.engine.room import fitting
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import JobState
+from jobline_server.runtime.calls.below import Below
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.ended.ended_jobs import LookupResult
 from jobline_server.runtime.views import BulkResult
 
 _STALE = JobState.STALE
+
+
+OnLive = Callable[[Shard, Sequence[int], BulkResult], Sequence[int]]
+OnEnded = Callable[[Shard, LookupResult, BulkResult], Sequence[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """What a call does, to jobs in these states: to live ones, and to ended ones that were looked
+    up. Both return the ids that it was not done to. `below`: those below them are cancelled, too.
+    """
+
+    states: frozenset[JobState]
+    on_live: OnLive | None
+    on_ended: OnEnded | None
+    notes_runs: bool = False
+    below: Below | None = None
 
 
 class BulkVerbs:

@@ -64,7 +64,8 @@ class Presence:
         """Notes some of the workers that did not come back in time; returns how many. Call it about
         once a second.
         """
-        if self._core.draining:
+        if self._core.draining or not self._broken:
+            # Without a look at the time, which would wake an idle server.
             return 0
         slots, mono_ms, lost = self._core.slots, self._core.now().mono_ms, 0
         shards = [slot.shard for slot in slots]

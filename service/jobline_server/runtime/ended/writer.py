@@ -236,5 +236,5 @@ def _changed(row: EndedRow | None, op: RemoveEnded | MarkStale) -> EndedRow | No
     if row.state == stale:
         return row
     own_ms = row.delete_after_ms
-    delete_ms = op.delete_ms if own_ms is None else op.at_ms + own_ms
+    delete_ms = op.delete_ms if own_ms is None else min(op.at_ms + own_ms, op.delete_ms)
     return replace(row, state=stale, former_state=row.state, stale_ms=op.at_ms, delete_ms=delete_ms)

@@ -39,6 +39,8 @@ def pushed_some_blocked(origin: EventOrigin, fact: JobsPushed) -> Iterator[Event
     run_at_ms = fact.run_at_ms or [0] * count
     blocked = set(fact.blocked)
     view = origin.view(fact.at_ms, EventKind.EVENT_KIND_PUSHED, fact.queue, state=JobState.READY)
+    if count == 1 and fact.ties:
+        view.group = fact.ties[0].group
     waits = replace(view, state=JobState.BLOCKED)
     for is_blocked, group in groupby(range(count), blocked.__contains__):
         indexes = list(group)

@@ -61,7 +61,8 @@ def apply(connection: sqlite3.Connection, ops: Sequence[EndedOp]) -> None:
         elif kind is MarkStale:
             spans = _spans_of(same)
             _cut_at_ends(connection, spans)
-            insert_many(connection, _SQL["mark_spans_stale"], spans, at_ms, at_ms, delete_ms)
+            times = (at_ms, at_ms, delete_ms, delete_ms)
+            insert_many(connection, _SQL["mark_spans_stale"], spans, *times)
         elif kind is PutOperation:
             rows = [op.row for op in same if isinstance(op, PutOperation)]
             connection.executemany(_SQL["put_operation"], rows)

@@ -127,3 +127,13 @@ async def test_no_worker_is_lost_by_a_stop(runtime: Runtime, noted: list[Note]) 
     runtime.core.draining = True
     assert pass_time(runtime, DISCONNECT_GRACE_MS) == 0
     assert len(noted) == 1
+
+
+async def test_a_look_at_nobody_does_not_wake_an_idle_server(runtime: Runtime) -> None:
+    """The heartbeat rests while no lease and no stream counts on it."""
+    heartbeat = runtime.core.heartbeat
+    heartbeat.start()
+    assert heartbeat.resting
+    runtime.streams.presence.step()
+    assert heartbeat.resting
+    heartbeat.stop()

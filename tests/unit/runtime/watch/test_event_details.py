@@ -53,6 +53,13 @@ def test_an_event_says_which_group_and_who(fact: Fact, expected: tuple[str, str]
     assert details(fact) == [expected]
 
 
+def test_a_job_that_is_pushed_alone_and_waits_for_others_says_its_group() -> None:
+    """In PUSHED, as each job that is pushed alone, and not in BLOCKED."""
+    ties = [Ties("g", parents=(3,))]
+    alone = entries.JobsPushed(AT, "mail", 5, [DEFAULT_OPTIONS], [b"x"], ties=ties, blocked=[0])
+    assert details(alone) == [("g", ""), ("", "")]
+
+
 def test_a_job_that_is_retried_alone_says_its_group() -> None:
     """Several at once do not: a column for it would cost every watcher."""
 

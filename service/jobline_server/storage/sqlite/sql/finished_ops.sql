@@ -60,7 +60,7 @@ DELETE FROM ended
 WITH span (low, high) AS (VALUES (?, ?))
 UPDATE ended
    SET former_state = state, state = 9, stale_ms = ?,
-       delete_ms = coalesce(? + delete_after_ms, ?)
+       delete_ms = min(coalesce(? + delete_after_ms, ?), ?)
  WHERE state <> 9
    AND first_id IN (SELECT ended.first_id
                       FROM span
