@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from jobline import FlowJob, InvalidArgument, LeaseLost, Unavailable, WaitFor
+from jobline import FlowJob, InvalidArgument, LeaseLost, NotConnected, Unavailable, WaitFor
 from jobline._leased import LeasedJob
 from jobline._worker import flow_calls
 from jobline._worker.flow_calls import FlowCalls
@@ -80,6 +80,13 @@ def test_unknown_outcome_is_tried_again_as_the_same_request(monkeypatch):
     pushed(session, client, monkeypatch)
     assert [(one, children) for one, children, _ in client.requests] == [(7, (CHILD,))] * 3
     assert len({request_id for _, _, request_id in client.requests}) == 1
+    assert (session.handed_over, session.settled) == ([False], [])
+
+
+def test_server_that_restarts_before_the_first_call_costs_no_attempt(monkeypatch):
+    """The client was never connected, so nothing was sent, which is definite; but no refusal."""
+    session, client = Session(), Client(NotConnected("nobody is there"), None)
+    pushed(session, client, monkeypatch)
     assert (session.handed_over, session.settled) == ([False], [])
 
 

@@ -22,7 +22,7 @@ from jobline._requests import fail_item
 from jobline._worker.log import attempt_failed
 from jobline._worker.shared_session import SharedSession
 from jobline._worker.stream import Address
-from jobline.errors import JoblineError, LeaseLost
+from jobline.errors import JoblineError, LeaseLost, Unavailable
 
 logger = logging.getLogger("jobline.worker")
 
@@ -117,7 +117,8 @@ class FlowCalls:
             except LeaseLost:
                 self._session.hand_over(job, is_lost=True)
             except JoblineError as error:
-                if error.definite:
+                # Before its first call the client may find no server: that is no refusal.
+                if error.definite and not isinstance(error, Unavailable):
                     raise
                 logger.warning("the children of job %d: %s; trying again", job.id, error)
                 self._closed.wait(PAUSE)
