@@ -183,7 +183,7 @@ class Context:
 
     def children(self) -> list[FlowNode]:
         """Asks the server for the children of the job, with their results, in their order: those of
-        its flow, then those that it added by `WaitFor`. For plain handlers; blocks.
+        its flow, then those that it added. For plain handlers. Unavailable: no answer for 20 s.
         """
         return self._read_children(self.job.id)
 

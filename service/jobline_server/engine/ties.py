@@ -48,7 +48,10 @@ class Ties:
         """Returns the policy about one of the parents; None: that of the job."""
         if not self.on_failure:
             return None
-        at = self.parents.index(parent)
+        return self.policy_at(self.parents.index(parent))
+
+    def policy_at(self, at: int) -> DependencyPolicy | None:
+        """Returns the policy about the parent in this place; None: that of the job."""
         number = self.on_failure[at] if at < len(self.on_failure) else 0
         return DependencyPolicy(number) if number else None
 

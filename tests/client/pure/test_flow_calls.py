@@ -6,7 +6,16 @@ import threading
 
 import pytest
 
-from jobline import FlowJob, InvalidArgument, LeaseLost, Unavailable, WaitFor
+from jobline import (
+    FlowJob,
+    InvalidArgument,
+    JobNotFound,
+    LeaseLost,
+    NotConnected,
+    Unavailable,
+    WaitFor,
+)
+from jobline._flow_values import FlowNode
 from jobline._leased import LeasedJob
 from jobline._worker import flow_calls
 from jobline._worker.flow_calls import FlowCalls
@@ -58,6 +67,12 @@ class Client:
         if answer is not None:
             raise answer
 
+    def children(self, _job_id: int) -> list[FlowNode]:
+        answer = self.answers.pop(0)
+        if answer is not None:
+            raise answer
+        return []
+
     def close(self) -> None:
         """Nothing is open."""
 
@@ -80,6 +95,13 @@ def test_unknown_outcome_is_tried_again_as_the_same_request(monkeypatch):
     pushed(session, client, monkeypatch)
     assert [(one, children) for one, children, _ in client.requests] == [(7, (CHILD,))] * 3
     assert len({request_id for _, _, request_id in client.requests}) == 1
+    assert (session.handed_over, session.settled) == ([False], [])
+
+
+def test_server_that_restarts_before_the_first_call_costs_no_attempt(monkeypatch):
+    """The client was never connected, so nothing was sent, which is definite; but no refusal."""
+    session, client = Session(), Client(NotConnected("nobody is there"), None)
+    pushed(session, client, monkeypatch)
     assert (session.handed_over, session.settled) == ([False], [])
 
 
@@ -122,3 +144,36 @@ def test_reports_come_before_the_children(monkeypatch):
     pushed(session, client, monkeypatch)
     assert session.fences == 3
     assert session.handed_over == [False]
+
+
+def reading(client: Client, monkeypatch) -> FlowCalls:
+    """Calls of a worker whose handlers read their children from this server."""
+    monkeypatch.setattr(flow_calls, "PAUSE", 0.001)
+    calls = FlowCalls(Address("nowhere:1", None, ()), Session())  # type: ignore[arg-type]  # a fake
+    calls._client = client  # type: ignore[assignment]  # a fake
+    return calls
+
+
+def test_children_are_read_from_a_server_that_comes_back(monkeypatch):
+    calls = reading(Client(NotConnected("away"), Unavailable("away"), None), monkeypatch)
+    assert calls.children(7) == []
+
+
+@pytest.mark.parametrize("ends_by", ["patience", "close"])
+def test_children_of_a_server_that_stays_away_are_given_up(monkeypatch, ends_by):
+    client = Client(*[Unavailable("away")] * 2)
+    calls = reading(client, monkeypatch)
+    if ends_by == "patience":
+        monkeypatch.setattr(flow_calls, "PATIENCE", -1.0)
+    else:
+        calls.close()
+    with pytest.raises(Unavailable):
+        calls.children(7)
+    assert len(client.answers) == 1
+
+
+def test_refusal_of_a_read_is_raised_at_once(monkeypatch):
+    client = Client(JobNotFound("gone"), None)
+    with pytest.raises(JobNotFound):
+        reading(client, monkeypatch).children(7)
+    assert len(client.answers) == 1

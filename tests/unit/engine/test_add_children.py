@@ -187,6 +187,7 @@ def test_children_have_a_limit_that_counts_those_before(world, monkeypatch):
     job = world.one()
     full = refusal(world, FlowParent(job.id, job.delivery), 3)
     assert (full.kind, full.field) == (RefusalKind.TOO_LARGE, "jobs")
+    assert "has 0 children and would get 3 more, of at most 2 in all" in str(full)
     one, two = below(world), below(world)
     add(world, job, one, two)
     end(world, one, two)

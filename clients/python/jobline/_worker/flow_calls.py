@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from queue import SimpleQueue
 
@@ -22,7 +23,7 @@ from jobline._requests import fail_item
 from jobline._worker.log import attempt_failed
 from jobline._worker.shared_session import SharedSession
 from jobline._worker.stream import Address
-from jobline.errors import JoblineError, LeaseLost
+from jobline.errors import JoblineError, LeaseLost, Unavailable
 
 logger = logging.getLogger("jobline.worker")
 
@@ -30,6 +31,8 @@ logger = logging.getLogger("jobline.worker")
 THREADS_MAX = 8
 # Seconds between two looks whether a job is still held, and between two tries of a call.
 PAUSE = 1.0
+# Seconds for which a handler that reads its children waits for a server that is away.
+PATIENCE = 20.0
 # Looks after which reports are taken for lost, as the server refused some of them.
 LOOKS_MAX = 5
 
@@ -55,8 +58,16 @@ class FlowCalls:
         self.done: Callable[[Context], None] = _nobody
 
     def children(self, job_id: int) -> list[FlowNode]:
-        """Returns the children of a job, as `client.flows.children` does."""
-        return self._connected().flows.children(job_id)
+        """Returns the children of a job, as `client.flows.children` does; a server that restarts is
+        waited for, up to `PATIENCE`.
+        """
+        give_up_at = time.monotonic() + PATIENCE
+        while True:
+            try:
+                return self._connected().flows.children(job_id)
+            except Unavailable:
+                if time.monotonic() > give_up_at or self._closed.wait(PAUSE):
+                    raise
 
     def push(self, context: Context, outcome: WaitFor) -> None:
         """Pushes the children of a job soon."""
@@ -117,7 +128,8 @@ class FlowCalls:
             except LeaseLost:
                 self._session.hand_over(job, is_lost=True)
             except JoblineError as error:
-                if error.definite:
+                # Before its first call the client may find no server: that is no refusal.
+                if error.definite and not isinstance(error, Unavailable):
                     raise
                 logger.warning("the children of job %d: %s; trying again", job.id, error)
                 self._closed.wait(PAUSE)

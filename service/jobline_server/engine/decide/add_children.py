@@ -75,7 +75,10 @@ def _check(lease: Job | RunLease, owner: Job | Lot, job_id: int, children: int) 
         why = f"job {job_id} is in memory alone (MEMORY), and cannot wait for others"
         raise Refused(RefusalKind.WRONG_STATE, why)
     if before + children > limits.PARENTS_MAX:
-        why = f"job {job_id} has {before} children of at most {limits.PARENTS_MAX}"
+        why = (
+            f"job {job_id} has {before} children and would get {children} more, "
+            f"of at most {limits.PARENTS_MAX} in all"
+        )
         raise Refused(RefusalKind.TOO_LARGE, why, field="jobs")
 
 

@@ -192,14 +192,14 @@ def sort_out(
     how that one ended, and whether the job is CANCELLED.
     """
     left: list[int] = []
-    for parent in ties.parents:
+    for at, parent in enumerate(ties.parents):
         # Those without a state are new themselves.
         state = states.get(parent)
         end = None if state is None else END_OF_STATE.get(state)
         if end is None:
             left.append(parent)
         elif state is not _COMPLETED:
-            policy = ties.policy_about(parent) or of_job
+            policy = ties.policy_at(at) or of_job
             if policy is _WAIT:
                 left.append(parent)
             elif policy is _CONTINUE:
