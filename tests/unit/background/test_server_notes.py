@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -74,3 +75,25 @@ async def test_a_full_disk_is_not_said_to_be_low(runtime: Runtime, said: MESSAGE
     assert said == []
     await task.run_once(runtime.core.now())
     assert said == ["0 bytes are free"]
+
+
+async def test_a_disk_that_cannot_be_asked_keeps_no_note_back(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[str] = []
+
+    def write(_self: ServerNotes) -> int:
+        written.append("written")
+        return 1
+
+    monkeypatch.setattr(ServerNotes, "write", write)
+
+    def broken() -> int:
+        raise OSError
+
+    monkeypatch.setattr(runtime.core, "space", SimpleNamespace(free_bytes=broken))
+    with pytest.raises(OSError):  # noqa: PT011  # the loop around it counts it
+        await NoteServer(runtime.core, runtime.streams.presence, low_bytes=1).run_once(
+            runtime.core.now()
+        )
+    assert written == ["written"]

@@ -14,7 +14,7 @@ from dataclasses import replace
 from jobline_server.engine.operations import CancelledRuns
 from jobline_server.engine.values import KEPT_STATES, JobState, shard_of
 from jobline_server.runtime.calls.below import Below
-from jobline_server.runtime.calls.bulk_verbs import BulkVerbs, Verb
+from jobline_server.runtime.calls.bulk_verbs import BulkVerbs, OnEnded, Verb
 from jobline_server.runtime.calls.operations import NO_TARGET, Operations, Target
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.ended.ended_jobs import EndedJobs, LookupResult
