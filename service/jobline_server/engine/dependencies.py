@@ -203,9 +203,9 @@ class Dependencies:
 
     # Telling children. How far that has come is no state: a child that was told waits no more.
 
-    def next_told(self, limit: int, cost: Callable[[int, ParentEnd], int]) -> list[Told]:
+    def next_told(self, limit: int, cost: Callable[[int, int, ParentEnd], int]) -> list[Told]:
         """Returns the next children to tell, by parent, until they cost more than `limit`: each as
-        much as `cost` says of it and the end.
+        much as `cost` says of it, the parent and the end.
         """
         told: dict[int, Told] = {}
         for parent in self.pending:
@@ -219,7 +219,7 @@ class Dependencies:
             children: list[int] = []
             while self._walked and limit > 0:
                 children.append(self._walked.popleft())
-                limit -= cost(children[-1], record.end)
+                limit -= cost(children[-1], parent, record.end)
             limit -= 1
             is_last = not self._walked
             told[parent] = Told(parent, record.end, record.shards, children, is_last)

@@ -44,12 +44,6 @@ class Ties:
     on_failure: bytes = b""
     """The policy about each of the first parents, as its number; 0: that of the job."""
 
-    def policy_about(self, parent: int) -> DependencyPolicy | None:
-        """Returns the policy about one of the parents; None: that of the job."""
-        if not self.on_failure:
-            return None
-        return self.policy_at(self.parents.index(parent))
-
     def policy_at(self, at: int) -> DependencyPolicy | None:
         """Returns the policy about the parent in this place; None: that of the job."""
         number = self.on_failure[at] if at < len(self.on_failure) else 0

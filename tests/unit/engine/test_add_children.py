@@ -247,7 +247,7 @@ def test_policy_about_a_child_that_was_added(world):
     after, spare, strict = below(world), below(world), below(world)
     add(world, world.one(), after, spare, strict, on_failure=bytes([0, IGNORE, 0]))
     ties = world.recovered().jobs[parent].ties
-    assert (ties.parents, ties.policy_about(spare)) == ((before, after, spare, strict), IGNORE)
+    assert (ties.parents, ties.policy_at(2)) == ((before, after, spare, strict), IGNORE)
     end(world, spare, how="dead")
     assert world.state(parent) is BLOCKED
     end(world, after)

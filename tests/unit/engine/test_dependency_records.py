@@ -28,7 +28,7 @@ def records(changes) -> Dependencies:
     return Dependencies(changes.awaited)
 
 
-def one(_child: int, _end: ParentEnd) -> int:
+def one(_child: int, _parent: int, _end: ParentEnd) -> int:
     """Each child costs as much."""
     return 1
 

@@ -43,7 +43,7 @@ def apply_children_added(shard: ShardState, fact: ChildrenAdded, _offset: int) -
     job = shard.jobs[fact.id]
     job.ties = job.ties.with_parents(fact.children, fact.on_failure)
     details = job.writable_details()
-    details.parents_left = left_of(fact.parents_left)
+    details.parents_left = left_of(fact.parents_left, job.ties)
     details.blocked_until_ms = fact.blocked_until_ms
     wait_for_parents(shard, job)
     shard.dependencies.ended.update(dict.fromkeys(not_live(shard, fact.parents_left)))

@@ -36,7 +36,7 @@ def block_new(shard: ShardState, jobs: list[Job], fact: JobsPushed) -> tuple[lis
     for index, parents, until_ms in zip(*columns, strict=False):
         job = jobs[index]
         details = job.writable_details()
-        details.parents_left, details.blocked_until_ms = left_of(parents), until_ms
+        details.parents_left, details.blocked_until_ms = left_of(parents, job.ties), until_ms
         wait_for_parents(shard, job)
         shard.dependencies.ended.update(dict.fromkeys(not_live(shard, parents)))
     free = [index for index, job in enumerate(jobs) if job.state is not _BLOCKED]

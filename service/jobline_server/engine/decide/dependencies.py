@@ -23,6 +23,7 @@ from jobline_server.engine.decide.messages import decide_send
 from jobline_server.engine.dependencies import END_OF_STATE, ParentEnd, Told
 from jobline_server.engine.dependency_messages import EndsOfJobs
 from jobline_server.engine.job import Job
+from jobline_server.engine.parents_left import policy_about
 from jobline_server.engine.rules import DependencyPolicy
 from jobline_server.engine.values import JobState, Now
 from jobline_server.engine.view import ShardView
@@ -34,6 +35,7 @@ ROUND_COST = 5
 
 _CANCEL, _IGNORE, _WAIT = DependencyPolicy.CANCEL, DependencyPolicy.IGNORE, DependencyPolicy.WAIT
 _CONTINUE = DependencyPolicy.CONTINUE
+_ENDING = frozenset({DependencyPolicy.FAIL, _CANCEL})
 _COMPLETED, _DELETED = ParentEnd.COMPLETED, ParentEnd.DELETED
 
 
@@ -53,9 +55,11 @@ def tell_round(shard: ShardView, now: Now, limit: int) -> int:
     """
     dependencies = shard.dependencies
 
-    def cost(child: int, end: ParentEnd) -> int:
+    def cost(child: int, parent: int, end: ParentEnd) -> int:
         job = None if end is _COMPLETED else shard.jobs.find(child)
-        return 1 if job is None else 1 + len(job.details.parents_left) // PARENTS_A_CHILD
+        if job is None or not ends_by(job, parent, end):
+            return 1
+        return 1 + len(job.details.parents_left) // PARENTS_A_CHILD
 
     try:
         told = dependencies.next_told(limit, cost)
@@ -71,10 +75,18 @@ def tell_round(shard: ShardView, now: Now, limit: int) -> int:
     return sum([len(of_parent.children) for of_parent in told])
 
 
-def policy_about(job: Job, parent: int) -> DependencyPolicy:
-    """Returns what a BLOCKED job does if this parent does not complete."""
-    own = job.ties.policy_about(parent)
+def policy_of(job: Job, parent: int) -> DependencyPolicy:
+    """Returns what a BLOCKED job does if this parent, for which it waits, does not complete."""
+    own = policy_about(job.details.parents_left, parent, job.ties)
     return own or effective.on_dependency_failure(job.options, job.queue.settings)
+
+
+def ends_by(job: Job, parent: int, end: ParentEnd) -> bool:
+    """Returns whether a job ends because a parent did, which has not completed."""
+    if parent not in job.details.parents_left:
+        return False
+    policy = policy_of(job, parent)
+    return policy in _ENDING or (policy is _WAIT and end is _DELETED)
 
 
 class Verdicts:
@@ -93,7 +105,7 @@ class Verdicts:
         job = self._shard.jobs.find(child)
         if job is None or child in self._decided or parent not in job.details.parents_left:
             return
-        policy = _IGNORE if end is _COMPLETED else policy_about(job, parent)
+        policy = _IGNORE if end is _COMPLETED else policy_of(job, parent)
         if policy is _IGNORE:
             self._met.append((child, parent))
         elif policy is _CONTINUE:

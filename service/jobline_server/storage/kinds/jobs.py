@@ -112,7 +112,7 @@ def _job_of(message: store_pb2.StoredJob, queue_of: QueueOf, holder_of: HolderOf
         job.writable_details().ttl_from_ms = message.ttl_from_ms
     if message.parents_left:
         details = job.writable_details()
-        details.parents_left = left_of(message.parents_left)
+        details.parents_left = left_of(message.parents_left, job.ties)
         details.blocked_until_ms = message.blocked_until_ms
     return job
 
