@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from jobline_server.engine.decide.dependencies import end_block_timeouts
+from jobline_server.engine.decide.dependencies import end_block_timeouts, tell_round
 from jobline_server.engine.decide.parents import sort_out
 from jobline_server.engine.rules import DependencyPolicy, JobRules
 from jobline_server.engine.ties import Ties
@@ -168,3 +168,18 @@ def test_parents_that_are_over_already_are_not_searched_for():
     assert left == ()
     assert failed is not None
     assert failed[0] == 8
+
+
+def test_one_that_went_on_between_two_slices_is_told_nothing(world):
+    """It waited for too long, while others heard of the end of its parent."""
+    parent = world.row()
+    waiting = [push(world, child(parent, policy=CONTINUE, timeout_ms=5_000)) for _ in range(2)]
+    settle(world, "fail", parent)
+    assert tell_round(world.shard, world.now, 1) == 1
+    world.commit()
+    world.advance(5_000)
+    assert not end_block_timeouts(world.shard, world.now, 10)
+    world.commit()
+    told(world)
+    assert sorted(world.ids()) == waiting
+    assert is_free(world)
