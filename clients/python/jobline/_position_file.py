@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 
 from jobline.errors import InvalidArgument
@@ -17,6 +18,8 @@ class PositionFile:
         if not path:
             raise InvalidArgument("position: must be the path of a file")
         self.path = Path(path)
+        # A save that nobody waits for any longer goes on in its thread, beside the next one.
+        self._writing = threading.Lock()
 
     def load(self) -> str:
         """Returns the token; "" if there is no file yet. Raises OSError."""
@@ -29,9 +32,10 @@ class PositionFile:
 
     def save(self, token: str) -> None:
         """Replaces the token; it is on disk when this returns. Raises OSError."""
-        beside = self.path.with_name(f"{self.path.name}.new")
-        with beside.open("w", encoding="ascii") as file:
-            file.write(f"{token}\n")
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(self.path)
+        with self._writing:
+            beside = self.path.with_name(f"{self.path.name}.new")
+            with beside.open("w", encoding="ascii") as file:
+                file.write(f"{token}\n")
+                file.flush()
+                os.fsync(file.fileno())
+            beside.replace(self.path)
