@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from random import Random
 from sys import getrefcount
 from typing import Any
 
@@ -13,7 +14,7 @@ from jobline_server.engine.endings import EndedChange, QueueGone
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.values import JobState, QueueSettings, Retention
 from jobline_server.storage.codec import record_of
-from jobline_server.storage.ended_buffer import SWEPT_MIN, EndedBuffer, Trimmed
+from jobline_server.storage.ended_buffer import RUNS_AT_ONCE, EndedBuffer, Trimmed
 from jobline_server.storage.ended_store import MarkStale, PutEnded, RemoveEnded, RemoveQueue
 from tests.storage.ended_store_contract import Reference
 from tests.storage.endings import CANCELLED, COMPLETED, DEAD, lot_of, runs, singles, spans, taken
@@ -72,10 +73,23 @@ def test_trimming_happens_while_jobs_arrive():
     buffer = EndedBuffer(20)
     for first_id in range(0, 50_000, 10):
         buffer.add([runs(lot_of(first_id, 10), (first_id, 10))])
-        assert len(buffer._pending) <= 2 * SWEPT_MIN
+        assert len(buffer._pending) == min(first_id // 10 + 1, 2)
     ops, trimmed = buffer.take()
     assert spans(ops) == [(49_980, 10), (49_990, 10)]
     assert trimmed == [Trimmed("q", COMPLETED, [(0, 49_980)])]
+
+
+def test_trimmed_jobs_that_are_no_neighbours_are_told_in_parts():
+    """To tell of 900,000 at once, each with its own time, was a step of a fifth of a second."""
+    buffer = EndedBuffer(1)
+    ids = list(range(0, 20_000, 2))
+    for job_id in (*Random(7).sample(ids, len(ids)), 20_000):
+        buffer.add([singles(job_id)])
+    pieces = list(buffer.slices())
+    told = [trim.runs for _, trimmed in pieces for trim in trimmed]
+    assert [run for runs_told in told for run in runs_told] == [(job_id, 1) for job_id in ids]
+    assert max(map(len, told)) < RUNS_AT_ONCE + 128
+    assert [spans(ops) for ops, trimmed in pieces if not trimmed] == [[(20_000, 1)]]
 
 
 def test_trimmed_single_jobs_are_told_too():

@@ -12,8 +12,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
 
+from jobline_server.engine import limits
+
 Entry = tuple[int, int]
 """The wall time, and the id of a job or the first id of a lot."""
+
+# A heap holds an entry as one number, time and id: a million are taken off in a third of the time
+# that tuples need, and in half the memory.
+_ID_MASK = (1 << limits.ID_BITS) - 1
 
 # Entries examined per entry that may be obsolete. With two, a sweep of n entries ends when n / 2
 # more have become obsolete: only those and the valid ones are left then.
@@ -26,30 +32,38 @@ class Delayed:
     __slots__ = ("_heap", "_unswept")
 
     def __init__(self) -> None:
-        self._heap: list[Entry] = []
-        self._unswept: list[Entry] = []
+        self._heap: list[int] = []
+        self._unswept: list[int] = []
 
     def __len__(self) -> int:
         return len(self._heap) + len(self._unswept)
 
     def __iter__(self) -> Iterator[Entry]:
         """Iterates over all entries, unordered."""
-        yield from self._heap
-        yield from self._unswept
+        yield from map(_entry, self._heap)
+        yield from map(_entry, self._unswept)
 
     def add(self, run_at_ms: int, first_id: int) -> None:
         """Adds an entry for a job or lot."""
-        heappush(self._heap, (run_at_ms, first_id))
+        heappush(self._heap, run_at_ms << limits.ID_BITS | first_id)
 
     def first_ms(self) -> int | None:
         """Returns the time of the next entry; None without any."""
         first = self._first()
-        return first[0][0] if first else None
+        return first[0] >> limits.ID_BITS if first else None
 
     def pop_due(self, wall_ms: int) -> Entry | None:
         """Removes and returns the next due entry, in order of time and id; None without any."""
-        first = self._first()
-        return heappop(first) if first and first[0][0] <= wall_ms else None
+        due = self.pop_many_due(wall_ms, 1)
+        return due[0] if due else None
+
+    def pop_many_due(self, wall_ms: int, count: int) -> list[Entry]:
+        """Removes and returns up to `count` due entries, in order of time and id."""
+        due: list[int] = []
+        end = (wall_ms + 1) << limits.ID_BITS
+        while len(due) < count and (first := self._first()) and first[0] < end:
+            due.append(heappop(first))
+        return list(map(_entry, due))
 
     def sweep(self, count: int, waits: Callable[[int, int], bool]) -> None:
         """Sweeps part of the heap, as up to `count` entries may have become obsolete; `waits`
@@ -60,13 +74,17 @@ class Delayed:
                 self._unswept, self._heap = self._heap, self._unswept
             if not self._unswept:
                 return
-            entry = self._unswept.pop()
-            if waits(*entry):
-                heappush(self._heap, entry)
+            number = self._unswept.pop()
+            if waits(*_entry(number)):
+                heappush(self._heap, number)
 
-    def _first(self) -> list[Entry]:
+    def _first(self) -> list[int]:
         """Returns the heap that the next entry is on."""
         heap, unswept = self._heap, self._unswept
         if heap and unswept:
             return heap if heap[0] <= unswept[0] else unswept
         return heap or unswept
+
+
+def _entry(number: int) -> Entry:
+    return number >> limits.ID_BITS, number & _ID_MASK

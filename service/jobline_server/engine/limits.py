@@ -12,6 +12,7 @@ HOUR_MS = 60 * MINUTE_MS
 DAY_MS = 24 * HOUR_MS
 
 # Ids: `shard << SEQUENCE_BITS | sequence`, 53 bits in all, so that JavaScript reads them exactly.
+ID_BITS = 53
 SEQUENCE_BITS = 43
 SHARDS_DEFAULT = 8
 SHARDS_MAX = 1_024

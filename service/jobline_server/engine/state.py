@@ -5,6 +5,7 @@ Only `apply` changes the durable fields. Nothing here decides.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any
 
@@ -14,7 +15,7 @@ from jobline_server.engine.batch_table import BatchTable
 from jobline_server.engine.changes import Bundle, Changes
 from jobline_server.engine.clocks import LeaseClocks
 from jobline_server.engine.closed_groups import ClosedGroups
-from jobline_server.engine.delayed import Delayed
+from jobline_server.engine.delayed import Delayed, Entry
 from jobline_server.engine.dependencies import Dependencies
 from jobline_server.engine.effects import Effect, QueueWoken, Revoked
 from jobline_server.engine.expiring import Expiring
@@ -251,18 +252,21 @@ class ShardState:
         """Adds an entry for a delayed job or lot."""
         self.delayed.add(run_at_ms, first_id)
 
-    def delayed_at(self, run_at_ms: int, first_id: int) -> tuple[Job | None, Lot | None]:
-        """Returns the job with this id, and the lot with this first id, each if it becomes READY at
-        this time.
+    def delayed_at(self, entries: Sequence[Entry]) -> Iterator[tuple[Job | None, Lot | None]]:
+        """Yields the job with the id of each entry, and the lot with this first id, each if it
+        becomes READY at the time of the entry.
         """
-        job, lot = self.jobs.find(first_id), self.lots.lots.find(first_id)
-        if job is not None and (job.state is not _SCHEDULED or job.run_at_ms != run_at_ms):
-            job = None
-        return job, lot if lot is not None and lot.run_at_ms == run_at_ms else None
+        jobs, _ = self.jobs.find_many([first_id for _, first_id in entries])
+        lots = self.lots.lots
+        for (run_at_ms, first_id), job in zip(entries, jobs, strict=True):
+            lot = lots.find(first_id) if lots else None
+            is_job = job is not None and job.state is _SCHEDULED and job.run_at_ms == run_at_ms
+            is_lot = lot is not None and lot.run_at_ms == run_at_ms
+            yield job if is_job else None, lot if is_lot else None
 
     def is_delayed_at(self, run_at_ms: int, first_id: int) -> bool:
         """Returns whether a job or lot with this id becomes READY at this time."""
-        return any(self.delayed_at(run_at_ms, first_id))
+        return any(map(any, self.delayed_at([(run_at_ms, first_id)])))
 
     def unschedule(self, count: int) -> None:
         """Sweeps part of the delayed entries, as up to `count` of them may have become obsolete."""

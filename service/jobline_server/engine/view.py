@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from jobline_server.engine.age import Age
 from jobline_server.engine.batch_table import BatchTable
 from jobline_server.engine.clocks import LeaseClocks
 from jobline_server.engine.closed_groups import ClosedGroups
-from jobline_server.engine.delayed import Delayed
+from jobline_server.engine.delayed import Delayed, Entry
 from jobline_server.engine.dependencies import Dependencies
 from jobline_server.engine.entries import Fact
 from jobline_server.engine.expiring import Expiring
@@ -209,8 +209,8 @@ class ShardView(Protocol):
     def state_of(self, job_id: int) -> JobState | None:
         """Returns the state of a live job."""
 
-    def delayed_at(self, run_at_ms: int, first_id: int) -> tuple[Job | None, Lot | None]:
-        """Returns the job and the lot that become READY at this time under this id."""
+    def delayed_at(self, entries: Sequence[Entry]) -> Iterator[tuple[Job | None, Lot | None]]:
+        """Yields the job and the lot that become READY at the time of each entry under its id."""
 
     def next_id(self) -> int:
         """Returns the id that the next job will have."""

@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from jobline_server.engine import limits
 from jobline_server.engine.endings import (
@@ -34,6 +35,7 @@ from jobline_server.engine.endings import (
     RunsEnded,
 )
 from jobline_server.engine.queue import Queue
+from jobline_server.engine.tables import IdTable
 from jobline_server.engine.values import JobState
 from jobline_server.storage.ended_rows import operations
 from jobline_server.storage.ended_store import EndedOp, PutEnded, PutOperation
@@ -42,8 +44,14 @@ from jobline_server.storage.ended_store import EndedOp, PutEnded, PutOperation
 # time after each. A row costs one item of its budget, and one more per this many bytes.
 BUDGET_ITEMS = 100
 BYTES_AN_ITEM = 4_096
-# Endings that were left out are swept once there are this many, and half of the buffer are such.
-SWEPT_MIN = 1_000
+# Runs of jobs that were left out are told in facts of at least this many, but for the last.
+RUNS_AT_ONCE = 1_000
+# Endings that are looked up at once. A look-up passes by those that were taken since the table was
+# made, so they are some.
+DRAINED_AT_ONCE = 1_000
+# What was left out is marked by bits, in a number for each block of this many ids.
+_BLOCK_BITS = 8
+_BLOCK_IDS = 1 << _BLOCK_BITS
 # The most endings that wait because the first of them could not be taken. With more the process
 # stops, as after a failed write: the journal has them all, and a start takes them from there.
 LINE_MAX = 100_000
@@ -69,15 +77,15 @@ Taken = tuple[list[EndedOp], list[Trimmed]]
 class EndedBuffer:
     """The endings of all shards that are not in the ended store yet."""
 
-    __slots__ = ("_completed", "_completed_max", "_left_out", "_line", "_pending")
+    __slots__ = ("_completed", "_completed_max", "_line", "_next", "_pending")
 
     def __init__(self, completed_max: int = limits.COMPLETED_KEPT_MAX) -> None:
         self._completed_max = completed_max
         self._line: deque[Ending] = deque()
-        self._pending: list[Ending] = []
+        # By number, in order: one that is left out goes at once, wherever it stands.
+        self._pending: IdTable[Ending] = IdTable()
+        self._next = 0
         self._completed: dict[str, _Completed] = {}
-        # By identity: endings that are left out stay in `_pending` until they are swept.
-        self._left_out: set[int] = set()
 
     def add(self, endings: Iterable[Ending]) -> None:
         """Adds the endings of a committed batch; batches of one shard come in order. If it raises,
@@ -96,11 +104,15 @@ class EndedBuffer:
 
     def _take(self, ending: Ending) -> None:
         if isinstance(ending, _PASSED_ON):
-            self._pending.append(ending)
+            self._append(ending)
         elif ending.kept:
+            self._append(ending)
             if ending.state is _COMPLETED:
                 self._trim(ending)
-            self._pending.append(ending)
+
+    def _append(self, ending: Ending) -> None:
+        self._pending[self._next] = ending
+        self._next += 1
 
     def take(self) -> Taken:
         """Returns everything as operations in order, and the jobs that were left out."""
@@ -115,19 +127,13 @@ class EndedBuffer:
         """Yields what `take` returns in bounded pieces, for callers that must not block. What is
         added meanwhile is not among it.
         """
-        self._sweep()
-        pending, self._pending = self._pending, []
+        pending, self._pending = self._pending, IdTable()
         completed, self._completed = self._completed, {}
-        trimmed = [
-            Trimmed(queue, _COMPLETED, runs)
-            for queue, of_queue in completed.items()
-            if (runs := of_queue.left_out_runs())
-        ]
-        completed.clear()
+        for trim in _trimmed(completed):
+            yield [], [trim]
         ops = operations(_drain(pending))
-        while (piece := _piece_of(ops, budget_items)) or trimmed:
-            yield piece, trimmed
-            trimmed = []
+        while piece := _piece_of(ops, budget_items):
+            yield piece, []
 
     def _trim(self, ending: RunsEnded | JobsEnded) -> None:
         """Leaves out the oldest completed jobs of a queue that keeps no more."""
@@ -136,77 +142,106 @@ class EndedBuffer:
         if completed is None:
             completed = self._completed[queue.name] = _Completed()
         limit = max(self._completed_max, queue.settings.retention.count or 0)
-        self._left_out.update(completed.add(ending, limit))
-        if len(self._left_out) > max(SWEPT_MIN, len(self._pending) // 2):
-            self._sweep()
-
-    def _sweep(self) -> None:
-        if self._left_out:
-            left_out = self._left_out
-            self._pending = [ending for ending in self._pending if id(ending) not in left_out]
-            left_out.clear()
+        completed.add(self._next - 1, _count_of(ending))
+        for number in completed.over(limit):
+            completed.leave_out(self._pending.pop(number))
 
 
 class _Completed:
     """The completed jobs of one queue, oldest first, and those that were left out. The latter are
-    marked in an array per lot, so that a thousand acks in any order cost a thousand assignments and
+    marked in blocks of ids, so that a thousand acks in any order cost a thousand assignments and
     become few runs.
     """
 
-    __slots__ = ("_count", "_endings", "_marks", "_runs")
+    __slots__ = ("_count", "_endings", "_marks")
 
     def __init__(self) -> None:
         self._count = 0
-        self._endings: deque[tuple[RunsEnded | JobsEnded, int]] = deque()
-        self._marks: dict[int, bytearray] = {}
-        self._runs: list[tuple[int, int]] = []
+        # The number and the jobs of each ending. The endings go as they are written.
+        self._endings: deque[tuple[int, int]] = deque()
+        self._marks: IdTable[int] = IdTable()
 
-    def add(self, ending: RunsEnded | JobsEnded, limit: int) -> Iterator[int]:
-        """Adds the newest ending, and yields the identities of those that are left out for it."""
-        count = sum(ending.counts) if isinstance(ending, RunsEnded) else len(ending.jobs)
+    def add(self, number: int, count: int) -> None:
+        """Adds the newest ending."""
         self._count += count
-        self._endings.append((ending, count))
+        self._endings.append((number, count))
+
+    def over(self, limit: int) -> Iterator[int]:
+        """Removes the oldest endings while the others have `limit` jobs; yields their numbers."""
         while self._count - self._endings[0][1] >= limit:
-            oldest, count = self._endings.popleft()
+            number, count = self._endings.popleft()
             self._count -= count
-            self._leave_out(oldest)
-            yield id(oldest)
+            yield number
 
-    def left_out_runs(self) -> list[tuple[int, int]]:
-        """Returns all that was left out by id, in as few runs as possible."""
-        runs = self._runs
-        for base, mark in self._marks.items():
-            start = mark.find(1)
-            while start >= 0:
-                end = mark.find(0, start)
-                end = len(mark) if end < 0 else end
-                runs.append((base + start, end - start))
-                start = mark.find(1, end)
-        return _joined(runs)
-
-    def _leave_out(self, ending: RunsEnded | JobsEnded) -> None:
+    def leave_out(self, ending: Ending) -> None:
+        """Marks the jobs of an ending that is left out."""
         if isinstance(ending, JobsEnded):
-            self._runs += _joined([(job.id, 1) for job in ending.jobs])
-            return
-        base = ending.lot.first_id
-        mark = self._marks.get(base)
-        if mark is None:
-            mark = self._marks[base] = bytearray(len(ending.lot.payloads))
-        for start, count in zip(ending.starts, ending.counts, strict=True):
-            mark[start - base : start - base + count] = b"\1" * count
+            for job in ending.jobs:
+                self._mark(job.id, 1)
+        elif isinstance(ending, RunsEnded):
+            for start, count in zip(ending.starts, ending.counts, strict=True):
+                self._mark(start, count)
+
+    def left_out_runs(self) -> Iterator[list[tuple[int, int]]]:
+        """Yields all that was left out by id, in order, in as few runs as possible."""
+        runs: list[tuple[int, int]] = []
+        for block in sorted(self._marks):
+            of_block = _runs_of(block << _BLOCK_BITS, self._marks[block])
+            if runs and sum(runs[-1]) == of_block[0][0]:
+                first_id, count = runs.pop()
+                of_block[0] = first_id, count + of_block[0][1]
+            runs += of_block
+            if len(runs) >= RUNS_AT_ONCE:
+                yield runs
+                runs = []
+        if runs:
+            yield runs
+
+    def _mark(self, start: int, count: int) -> None:
+        while count:
+            block, index = start >> _BLOCK_BITS, start & _BLOCK_IDS - 1
+            part = min(count, _BLOCK_IDS - index)
+            self._marks[block] = (self._marks.find(block) or 0) | (1 << part) - 1 << index
+            start += part
+            count -= part
+
+
+def _runs_of(first_id: int, marks: int) -> list[tuple[int, int]]:
+    """Returns the runs that are marked in a block."""
+    runs: list[tuple[int, int]] = []
+    while marks:
+        start = (marks & -marks).bit_length() - 1
+        # One more at the start of a run carries to the first bit behind it.
+        marks += 1 << start
+        end = (marks & -marks).bit_length() - 1
+        marks ^= 1 << end
+        runs.append((first_id + start, end - start))
+    return runs
 
 
 def _queue_of(ending: RunsEnded | JobsEnded) -> Queue:
     return ending.lot.queue if isinstance(ending, RunsEnded) else ending.jobs[0].queue
 
 
-def _drain(pending: list[Ending]) -> Iterator[Ending]:
+def _count_of(ending: RunsEnded | JobsEnded) -> int:
+    return sum(ending.counts) if isinstance(ending, RunsEnded) else len(ending.jobs)
+
+
+def _trimmed(completed: dict[str, _Completed]) -> Iterator[Trimmed]:
+    """Yields what was left out of each queue, and frees what is known of it."""
+    while completed:
+        queue, of_queue = completed.popitem()
+        for runs in of_queue.left_out_runs():
+            yield Trimmed(queue, _COMPLETED, runs)
+
+
+def _drain(pending: IdTable[Ending]) -> Iterator[Ending]:
     """Yields endings in order, and frees each before the next: to free a million at once, with
     their jobs, takes some tenths of a second.
     """
-    pending.reverse()
-    while pending:
-        yield pending.pop()
+    while numbers := list(islice(pending, DRAINED_AT_ONCE)):
+        for number in numbers:
+            yield pending.pop(number)
 
 
 def _piece_of(ops: Iterator[EndedOp], budget_items: int) -> list[EndedOp]:
@@ -219,16 +254,3 @@ def _piece_of(ops: Iterator[EndedOp], budget_items: int) -> list[EndedOp]:
         if spent >= budget_items:
             break
     return piece
-
-
-def _joined(runs: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Returns runs in order, consecutive ones joined."""
-    joined: list[tuple[int, int]] = []
-    end = -1
-    for first_id, count in sorted(runs):
-        if first_id == end:
-            joined[-1] = (joined[-1][0], joined[-1][1] + count)
-        else:
-            joined.append((first_id, count))
-        end = first_id + count
-    return joined

@@ -203,16 +203,33 @@ def apply_jobs_ready(shard: ShardState, fact: JobsReady, offset: int) -> None:
         put_in_lane(shard, lot, jobs)
         mark_lot(shard, lot)
     fact.runs = runs
-    for job_id in fact.ids:
-        job = single(shard, job_id)
-        job.state = live(job.state, move, job_id)
-        job.note_ready(fact.at_ms)
-        queue.counts[_SCHEDULED] -= 1
-        make_ready(shard, job, offset)
+    if fact.ids:
+        _make_jobs_ready(shard, queue, fact, move, offset)
     if fact.promoted:
         # Due jobs were taken off the heap of delayed ones before; promoted ones are still on it.
         shard.unschedule(len(fact.lots) + len(fact.ids))
     shard.wake(queue)
+
+
+def _make_jobs_ready(
+    shard: ShardState, queue: Queue, fact: JobsReady, move: Move, offset: int
+) -> None:
+    found, part = shard.jobs.find_many(fact.ids)
+    plain: list[Job] = []
+    for job_id, known in zip(fact.ids, found, strict=True):
+        job = single(shard, job_id) if known is None else known
+        job.state = live(job.state, move, job_id)
+        job.note_ready(fact.at_ms)
+        queue.counts[_SCHEDULED] -= 1
+        if queue.groups or queue.fair is not None or job.volatile or job.options.rules.lifo:
+            make_ready(shard, job, offset)
+        else:
+            job.run_at_ms = 0
+            plain.append(job)
+    if plain:
+        put_at_tail(shard, queue, plain, offset)
+        part = part if len(plain) == len(found) else None
+        shard.changes.jobs.to_write.add_many([job.id for job in plain], part)
 
 
 def make_ready(shard: ShardState, job: Job, offset: int) -> None:

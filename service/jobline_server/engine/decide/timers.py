@@ -18,9 +18,8 @@ from jobline_server.engine.decide.expired import expire_waiting, has_due
 from jobline_server.engine.decide.expiry import expire_due
 from jobline_server.engine.decide.group_limits import open_groups
 from jobline_server.engine.decide.timeouts import time_out_due
-from jobline_server.engine.entries import (
-    JobsReady,
-)
+from jobline_server.engine.delayed import Entry
+from jobline_server.engine.entries import JobsReady
 from jobline_server.engine.group_rates import SWEEP_MS
 from jobline_server.engine.job import Job
 from jobline_server.engine.lot import Lot
@@ -106,7 +105,7 @@ def _make_due_ready(shard: ShardView, now: Now) -> bool:
     """
     delayed = shard.delayed
     ready = _Ready(now)
-    taken: list[tuple[int, int]] = []
+    taken: list[Entry] = []
     try:
         _take_due(shard, now, ready, taken)
         for fact, volatile in ready.facts:
@@ -120,21 +119,15 @@ def _make_due_ready(shard: ShardView, now: Now) -> bool:
     return due_ms is not None and due_ms <= now.wall_ms
 
 
-def _take_due(shard: ShardView, now: Now, ready: _Ready, taken: list[tuple[int, int]]) -> None:
+def _take_due(shard: ShardView, now: Now, ready: _Ready, taken: list[Entry]) -> None:
     """Collects a slice of the due jobs and lots into facts. Those that go to the front of their
     lanes come last, the first of each moment last of all: so they keep their order.
     """
-    fronts: list[tuple[int, int]] = []
-    for _ in range(limits.SLICE_ITEMS):
-        due = shard.delayed.pop_due(now.wall_ms)
-        if due is None:
-            break
-        # A job that was delayed twice to the same time has two entries.
-        if taken and due == taken[-1]:
-            continue
-        taken.append(due)
-        run_at_ms, first_id = due
-        job, lot = shard.delayed_at(run_at_ms, first_id)
+    fronts: list[Entry] = []
+    # A job that was delayed twice to the same time has two entries.
+    taken += dict.fromkeys(shard.delayed.pop_many_due(now.wall_ms, limits.SLICE_ITEMS))
+    for entry, (job, lot) in zip(taken, shard.delayed_at(taken), strict=True):
+        run_at_ms, first_id = entry
         owner = job or lot
         if owner is not None and owner.options.rules.lifo:
             fronts.append((run_at_ms, -first_id))
@@ -144,12 +137,12 @@ def _take_due(shard: ShardView, now: Now, ready: _Ready, taken: list[tuple[int, 
             ready.fact_for(job, is_lot=False).ids.append(first_id)
         if lot is not None:
             ready.fact_for(lot, is_lot=True).lots.append(first_id)
-    for run_at_ms, negative in sorted(fronts):
-        job, lot = shard.delayed_at(run_at_ms, -negative)
+    fronts = [(run_at_ms, -negative) for run_at_ms, negative in sorted(fronts)]
+    for (_, first_id), (job, lot) in zip(fronts, shard.delayed_at(fronts), strict=True):
         if lot is not None:
-            ready.last_fact_for(lot, is_lot=True).lots.append(-negative)
+            ready.last_fact_for(lot, is_lot=True).lots.append(first_id)
         if job is not None:
-            ready.last_fact_for(job, is_lot=False).ids.append(-negative)
+            ready.last_fact_for(job, is_lot=False).ids.append(first_id)
 
 
 class _Ready:
