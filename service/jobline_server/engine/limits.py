@@ -11,9 +11,8 @@ MINUTE_MS = 60 * SECOND_MS
 HOUR_MS = 60 * MINUTE_MS
 DAY_MS = 24 * HOUR_MS
 
-# Ids: `shard << SEQUENCE_BITS | sequence`, 53 bits in all, so that JavaScript reads them exactly.
-ID_BITS = 53
-SEQUENCE_BITS = 43
+# Ids: `shard << SEQUENCE_BITS | sequence`, so many bits in all that JavaScript reads them exactly.
+ID_BITS, SEQUENCE_BITS = 53, 43
 SHARDS_DEFAULT = 8
 SHARDS_MAX = 1_024
 # Ids reserved ahead of use, so that no id is used twice even if its push never reached the disk.
@@ -269,8 +268,9 @@ OPERATION_RUNS_MAX = 4_096
 # A queue with default settings is deleted when it was empty for this long.
 EMPTY_QUEUE_MS = 1 * HOUR_MS
 
-# Work done in one slice, so that the loop is never blocked for more than 20 ms.
+# Work done in one slice, so that the loop is never blocked for more than 20 ms; due jobs cost most.
 SLICE_ITEMS = 2_000
+SLICE_DUE = 1_000
 # BLOCKED jobs that are told of the end of a job: 10 µs each at most. The first few are told in the
 # commit of that end.
 SLICE_DEPENDENTS = 500

@@ -30,6 +30,7 @@ from jobline_server.engine.apply import (
     phases,
     pushes,
     queues,
+    ready,
     reports,
     schedules,
     server_notes,
@@ -42,6 +43,7 @@ from jobline_server.engine.state import ShardState
 
 APPLY: ApplyTable = {
     **pushes.APPLY,
+    **ready.APPLY,
     **blocked.APPLY,
     **add_children.APPLY,
     **updates.APPLY,

@@ -18,7 +18,7 @@ from jobline_server.engine.apply.bookkeeping import (
 )
 from jobline_server.engine.apply.fronts import reach, ready_lane, turn_back
 from jobline_server.engine.apply.limiters import count_ended, take_permits
-from jobline_server.engine.apply.pushes import make_ready
+from jobline_server.engine.apply.ready import make_ready
 from jobline_server.engine.apply.sticky import note_sticky
 from jobline_server.engine.apply.table import ApplyTable
 from jobline_server.engine.apply.worker_time import count_started

@@ -1,4 +1,4 @@
-"""Applies the facts that add jobs and make them ready."""
+"""Applies the facts that add jobs."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from collections.abc import Iterable
 from jobline_server.engine import limits
 from jobline_server.engine.apply import batches, groups
 from jobline_server.engine.apply.blocked import block_new
-from jobline_server.engine.apply.bookkeeping import add_jobs, add_lot, mark_job, mark_lot, single
+from jobline_server.engine.apply.bookkeeping import add_jobs, add_lot, mark_lot
 from jobline_server.engine.apply.claims import take_unique_key
-from jobline_server.engine.apply.fair_lanes import make_ready_fairly
 from jobline_server.engine.apply.lanes import put_at_tail, put_in_lane
 from jobline_server.engine.apply.phases import retain_phases
 from jobline_server.engine.apply.table import ApplyTable
 from jobline_server.engine.endings import EndedChange
-from jobline_server.engine.entries import JobsPushed, JobsReady, JobsRetried, LotPushed
+from jobline_server.engine.entries import JobsPushed, JobsRetried, LotPushed
 from jobline_server.engine.expiring import expect_expiry
 from jobline_server.engine.job import Details, Job
 from jobline_server.engine.keys import JOB_KEY, KeyRecord, hash_of
@@ -186,69 +185,6 @@ def _remember_calls(shard: ShardState, fact: LotPushed | JobsPushed) -> None:
         first_id += count
 
 
-def apply_jobs_ready(shard: ShardState, fact: JobsReady, offset: int) -> None:
-    """Moves SCHEDULED lots and jobs to the tail of their lanes."""
-    queue = shard.queues[fact.queue]
-    move = Move.PROMOTED if fact.promoted else Move.DUE
-    runs: list[tuple[int, int]] = []
-    for first_id in fact.lots:
-        lot = shard.lots.lots[first_id]
-        lot.state = live(lot.state, move, first_id)
-        lot.run_at_ms = 0
-        lot.ready_ms = fact.at_ms
-        lot.offset = 0 if lot.volatile else offset
-        jobs = lot.waiting()
-        runs += lot.waiting_runs()
-        queue.counts[_SCHEDULED] -= jobs
-        put_in_lane(shard, lot, jobs)
-        mark_lot(shard, lot)
-    fact.runs = runs
-    if fact.ids:
-        _make_jobs_ready(shard, queue, fact, move, offset)
-    if fact.promoted:
-        # Due jobs were taken off the heap of delayed ones before; promoted ones are still on it.
-        shard.unschedule(len(fact.lots) + len(fact.ids))
-    shard.wake(queue)
-
-
-def _make_jobs_ready(
-    shard: ShardState, queue: Queue, fact: JobsReady, move: Move, offset: int
-) -> None:
-    found, part = shard.jobs.find_many(fact.ids)
-    plain: list[Job] = []
-    for job_id, known in zip(fact.ids, found, strict=True):
-        job = single(shard, job_id) if known is None else known
-        job.state = live(job.state, move, job_id)
-        job.note_ready(fact.at_ms)
-        queue.counts[_SCHEDULED] -= 1
-        if queue.groups or queue.fair is not None or job.volatile or job.options.rules.lifo:
-            make_ready(shard, job, offset)
-        else:
-            job.run_at_ms = 0
-            plain.append(job)
-    if plain:
-        put_at_tail(shard, queue, plain, offset)
-        part = part if len(plain) == len(found) else None
-        shard.changes.jobs.to_write.add_many([job.id for job in plain], part)
-
-
-def make_ready(shard: ShardState, job: Job, offset: int) -> None:
-    """Puts a job, which the caller has made READY, into its lane; one of a group only when it is
-    its turn.
-    """
-    job.run_at_ms = 0
-    if job.queue.fair is not None:
-        make_ready_fairly(shard, job.queue, job, offset)
-        return
-    if job.ties.group:
-        groups.make_ready(shard, job, offset)
-        return
-    job.offset = 0 if job.volatile else offset
-    put_in_lane(shard, job, 1)
-    shard.wake(job.queue)
-    mark_job(shard, job)
-
-
 def apply_jobs_retried(shard: ShardState, fact: JobsRetried, offset: int) -> None:
     """Makes ended jobs READY again, with a new budget of attempts; `delivery` continues."""
     retried: dict[str, list[Job]] = {}
@@ -307,6 +243,5 @@ def _as_runs(records: list[JobRecord]) -> tuple[list[int], list[int]]:
 APPLY: ApplyTable = {
     LotPushed: apply_lot_pushed,
     JobsPushed: apply_jobs_pushed,
-    JobsReady: apply_jobs_ready,
     JobsRetried: apply_jobs_retried,
 }

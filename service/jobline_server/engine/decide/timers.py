@@ -125,7 +125,7 @@ def _take_due(shard: ShardView, now: Now, ready: _Ready, taken: list[Entry]) -> 
     """
     fronts: list[Entry] = []
     # A job that was delayed twice to the same time has two entries.
-    taken += dict.fromkeys(shard.delayed.pop_many_due(now.wall_ms, limits.SLICE_ITEMS))
+    taken += dict.fromkeys(shard.delayed.pop_many_due(now.wall_ms, limits.SLICE_DUE))
     for entry, (job, lot) in zip(taken, shard.delayed_at(taken), strict=True):
         run_at_ms, first_id = entry
         owner = job or lot

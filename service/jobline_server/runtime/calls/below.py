@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from jobline_server.engine.values import JobState
+from jobline_server.engine.values import WAITING_STATES
 from jobline_server.runtime.slots import ShardSlots
-
-WAITING = frozenset({JobState.SCHEDULED, JobState.BLOCKED, JobState.READY})
 
 
 class Below:
@@ -46,7 +44,7 @@ class Below:
                 continue
             slot = self._slots.find_by_id(child)
             state = None if slot is None else slot.shard.state_of(child)
-            if state in WAITING and not self._is_awaited(child):
+            if state in WAITING_STATES and not self._is_awaited(child):
                 found.append(child)
         return found
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from jobline_server.engine.operations import CancelledRuns
-from jobline_server.engine.values import KEPT_STATES, JobState, shard_of
+from jobline_server.engine.values import KEPT_STATES, WAITING_STATES, JobState, shard_of
 from jobline_server.runtime.calls.below import Below
 from jobline_server.runtime.calls.bulk_verbs import BulkVerbs, OnEnded, Verb
 from jobline_server.runtime.calls.operations import NO_TARGET, Operations, Target
@@ -23,8 +23,8 @@ from jobline_server.runtime.queries import walks
 from jobline_server.runtime.slots import ShardSlot
 from jobline_server.runtime.views import NO_AUDIT, Audit, BulkResult, JobFilter, Selection
 
-LIVE = frozenset({JobState.SCHEDULED, JobState.BLOCKED, JobState.READY, JobState.ACTIVE})
-DELETABLE = frozenset({JobState.SCHEDULED, JobState.BLOCKED, JobState.READY}) | KEPT_STATES
+LIVE = WAITING_STATES | {JobState.ACTIVE}
+DELETABLE = WAITING_STATES | KEPT_STATES
 
 # Slices that are decided before one waits for the disk: a commit each would take most of the time.
 SLICES_A_COMMIT = 8

@@ -17,7 +17,7 @@ from jobline_server.engine.decide.queues import (
 )
 from jobline_server.engine.operations import Pause, PauseChange, QueueChange, TimeLimitChange
 from jobline_server.engine.queue import Queue
-from jobline_server.engine.values import JobState, Now, QueueSettings
+from jobline_server.engine.values import WAITING_STATES, JobState, Now, QueueSettings
 from jobline_server.runtime.calls.bulk import Bulk
 from jobline_server.runtime.calls.changes import limit_of, pause_of, settings_of
 from jobline_server.runtime.calls.operations import Operations, Target
@@ -36,7 +36,6 @@ LANES_LOOKED_AT_MAX = 1_000
 STEP_NAMES = 4_000
 # How often what came in while a queue was emptied is deleted in slices, before it goes in one step.
 DELETE_ROUNDS = 10
-WAITING = frozenset({JobState.READY, JobState.BLOCKED, JobState.SCHEDULED})
 CLEANED = frozenset({JobState.COMPLETED, JobState.CANCELLED, JobState.EXPIRED, JobState.STALE})
 
 
@@ -138,7 +137,7 @@ class Queues:
     async def drain_queue(self, queue: str, *, dry_run: bool, audit: Audit) -> BulkResult:
         """Deletes waiting jobs."""
         existing_queue(self._core.slots.of_queue(queue).shard, queue)
-        selection = Selection(filter=JobFilter(queue=queue, states=WAITING))
+        selection = Selection(filter=JobFilter(queue=queue, states=WAITING_STATES))
         return await self._bulk.delete_jobs(selection, dry_run=dry_run, audit=audit)
 
     async def clean_queue(

@@ -7,7 +7,6 @@ flow: the look goes from job to job, one level after the other.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 
@@ -16,6 +15,7 @@ from jobline_server.engine.values import EndReason, JobState
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.ended.damage import damaged
 from jobline_server.runtime.ended.ended_jobs import EndedJobs, view_of
+from jobline_server.runtime.pace import Pace
 from jobline_server.runtime.queries.job_queries import JobQueries
 from jobline_server.runtime.views import JobView
 
@@ -23,8 +23,7 @@ from jobline_server.runtime.views import JobView
 CHILDREN_MAX = 100_000
 # Results that a look returns in all; the others are read one by one.
 RESULT_BYTES_MAX = 1 << 20
-# Jobs are looked at for so long in one step, so many between two looks at the time.
-SLICE_SECONDS = 0.005
+# Jobs that are looked at between two looks at the time.
 SLICE_JOBS = 50
 # Jobs that are written in one step, some microseconds each.
 WRITTEN_JOBS = 500
@@ -105,14 +104,13 @@ class FlowQueries:
         """Returns those of these jobs that are live or kept."""
         found: dict[int, FlowNode] = {}
         self._core.slots.check_here(ids)
-        began = time.perf_counter()
+        pace = Pace()
         for at, job_id in enumerate(ids, 1):
             live = self._jobs.live(job_id)
             if live is not None:
                 found[job_id] = look.node_of(live)
-            if at % SLICE_JOBS == 0 and time.perf_counter() - began >= SLICE_SECONDS:
-                await asyncio.sleep(0)
-                began = time.perf_counter()
+            if at % SLICE_JOBS == 0:
+                await pace.rest()
         rest = [job_id for job_id in ids if job_id not in found]
         if rest:
             # A job that ended just now is in no file, nor on its way to it, before the commit.

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from jobline_server.engine.commands import RefusalKind, Refused
+from jobline_server.runtime import pace
 from jobline_server.runtime.queries import flows
 from jobline_server.runtime.queries.flows import FlowNode, FlowView
 from jobline_server.runtime.runtime import Runtime
@@ -18,7 +19,7 @@ from tests.unit.runtime.ended.test_many_ids import committed
 async def test_look_rests_between_its_slices(
     runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(flows, "SLICE_SECONDS", 0.0)
+    monkeypatch.setattr(pace, "SLICE_SECONDS", 0.0)
     monkeypatch.setattr(flows, "SLICE_JOBS", 1)
     ids = await push(runtime, [leaves("a", 1, 2), parent("b", 0, 1, 2)])
     task = asyncio.ensure_future(
