@@ -34,6 +34,8 @@ QUEUES = [f"q{number}" for number in range(12)]
 CALLBACKS = ("success", "complete", "death")
 LOT = 10_000
 KILLS = 8
+# What a pull leased whose reply was lost by a kill comes back after so long.
+LEASE_SECONDS = 30
 
 
 class Calls:
@@ -61,7 +63,9 @@ class Calls:
                 await asyncio.sleep(0.05)
 
 
-async def pull(server: Calls, queue: str, most: int, lease: int = 600) -> list[tuple[int, int]]:
+async def pull(
+    server: Calls, queue: str, most: int, lease: int = LEASE_SECONDS
+) -> list[tuple[int, int]]:
     request = job_service_pb2.PullRequest(
         queues=[job_service_pb2.QueueWeight(queue=queue)],
         max_jobs=most,
@@ -98,7 +102,7 @@ async def work(server: Calls, drawn: random.Random, *, chaos: bool) -> int:
     seen = 0
     for queue in drawn.sample(QUEUES, len(QUEUES)):
         stalls = chaos and drawn.random() < 0.1
-        pairs = await pull(server, queue, 1_000, 1 if stalls else 600)
+        pairs = await pull(server, queue, 1_000, 1 if stalls else LEASE_SECONDS)
         seen += len(pairs)
         if not pairs or stalls:
             continue
