@@ -35,6 +35,7 @@ from jobline_server.engine.endings import (
 )
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.values import JobState
+from jobline_server.engine.wanted import Wanted
 from jobline_server.storage.ended_rows import operations
 from jobline_server.storage.ended_store import EndedOp, PutEnded, PutOperation
 
@@ -69,10 +70,13 @@ Taken = tuple[list[EndedOp], list[Trimmed]]
 class EndedBuffer:
     """The endings of all shards that are not in the ended store yet."""
 
-    __slots__ = ("_completed", "_completed_max", "_left_out", "_line", "_pending")
+    __slots__ = ("_completed", "_completed_max", "_left_out", "_line", "_pending", "_wanted")
 
-    def __init__(self, completed_max: int = limits.COMPLETED_KEPT_MAX) -> None:
+    def __init__(
+        self, completed_max: int = limits.COMPLETED_KEPT_MAX, wanted: Wanted | None = None
+    ) -> None:
         self._completed_max = completed_max
+        self._wanted = Wanted() if wanted is None else wanted
         self._line: deque[Ending] = deque()
         self._pending: list[Ending] = []
         self._completed: dict[str, _Completed] = {}
@@ -98,9 +102,17 @@ class EndedBuffer:
         if isinstance(ending, _PASSED_ON):
             self._pending.append(ending)
         elif ending.kept:
-            if ending.state is _COMPLETED:
+            if ending.state is _COMPLETED and not self._is_wanted(ending):
                 self._trim(ending)
             self._pending.append(ending)
+
+    def _is_wanted(self, ending: RunsEnded | JobsEnded) -> bool:
+        """Returns whether live jobs may read the results: then all are written."""
+        if not self._wanted:
+            return False
+        if isinstance(ending, JobsEnded):
+            return any(job.id in self._wanted for job in ending.jobs)
+        return self._wanted.has_any(zip(ending.starts, ending.counts, strict=True))
 
     def take(self) -> Taken:
         """Returns everything as operations in order, and the jobs that were left out."""
