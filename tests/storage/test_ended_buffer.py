@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from jobline_server.engine.endings import EndedChange, QueueGone
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.values import JobState, QueueSettings, Retention
+from jobline_server.engine.wanted import Wanted
 from jobline_server.storage.codec import record_of
 from jobline_server.storage.ended_buffer import RUNS_AT_ONCE, EndedBuffer, Trimmed
 from jobline_server.storage.ended_store import MarkStale, PutEnded, RemoveEnded, RemoveQueue
@@ -133,6 +134,17 @@ def test_dead_and_cancelled_jobs_are_not_trimmed():
     )
     assert len(spans(ops)) == 5
     assert trimmed == []
+
+
+def test_jobs_whose_results_others_may_read_are_written_however_many_complete():
+    wanted = Wanted()
+    wanted.add([2, 101])
+    buffer = EndedBuffer(1, wanted)
+    lot = lot_of(100, 4)
+    buffer.add([singles(1), singles(2), runs(lot, (100, 2)), runs(lot, (102, 2)), singles(3)])
+    ops, trimmed = buffer.take()
+    assert sorted(spans(ops)) == [(2, 1), (3, 1), (100, 2)]
+    assert trimmed == [Trimmed("q", COMPLETED, [(1, 1), (102, 2)])]
 
 
 # Slices.

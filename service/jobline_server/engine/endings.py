@@ -79,7 +79,8 @@ class JobsEnded:
     """Jobs of one queue that ended in the same way; `job.holder` is the last holder of each.
     `results` are by id, for jobs with one; `reason`, `error` and `before`, the state that they were
     in, are the same for all. `settings` are those of the queue as they
-    died, if it puts dead jobs back by itself.
+    died, if it puts dead jobs back by itself. `for_readers` are jobs that would be removed as they
+    complete if no others waited for them: they are due at once, and kept until those have ended.
     """
 
     state: JobState
@@ -91,6 +92,7 @@ class JobsEnded:
     error: JobError | None = None
     before: JobState = JobState.ACTIVE
     settings: QueueSettings | None = None
+    for_readers: bool = False
 
     def retry_ms(self, job: Job) -> int | None:
         """Returns when one of the jobs is put back by itself; None if it is not."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from jobline_server.engine import limits
 from jobline_server.engine.batch_table import BatchTable
 from jobline_server.engine.limiters import Limiters
+from jobline_server.engine.wanted import Wanted
 
 
 @dataclass(slots=True)
@@ -41,6 +42,8 @@ class Load:
     """There is, or was since the start, a webhook that is told of events, or a job with one."""
     limiters: Limiters = field(default_factory=Limiters, compare=False)
     batches: dict[int, BatchTable | None] = field(default_factory=dict, compare=False)
+    wanted: Wanted = field(default_factory=Wanted, compare=False)
+    """The jobs whose results live jobs of any shard may read."""
 
     def held_bytes(self) -> int:
         """Returns the bytes that count towards `waiting_bytes_max`: of payloads, of messages to

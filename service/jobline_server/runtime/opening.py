@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from jobline_server.engine import limits
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import JobState, Now
+from jobline_server.engine.wanted import Wanted
 from jobline_server.runtime.clock import Clock
 from jobline_server.runtime.runtime import Runtime, RuntimeSettings
 from jobline_server.runtime.slots import JournalPosition, ShardSlot, ShardSlots
@@ -50,7 +51,7 @@ async def open_runtime(
         witness = replayed.of_shard(shard)
         recovery = await recover_shard(store, image, load=load, report=report, witness=witness)
         recoveries.append(recovery)
-    opened = await _finish(recoveries, stores, clock.now())
+    opened = await _finish(recoveries, stores, clock.now(), load.wanted)
     now_ms = clock.now().wall_ms
     slots = [
         ShardSlot(shard, _position(image.row, recovery, now_ms))
@@ -80,8 +81,10 @@ def _position(row: ShardRow, recovery: Recovery, now_ms: int) -> JournalPosition
     )
 
 
-async def _finish(recoveries: Sequence[Recovery], stores: Stores, now: Now) -> list[Shard]:
-    buffer = EndedBuffer()
+async def _finish(
+    recoveries: Sequence[Recovery], stores: Stores, now: Now, wanted: Wanted
+) -> list[Shard]:
+    buffer = EndedBuffer(wanted=wanted)
     for recovery in recoveries:
         buffer.add(recovery.take_endings())
     # Jobs that are trimmed here were never written, so the counts below do not have them.

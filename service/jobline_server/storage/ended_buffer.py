@@ -37,6 +37,7 @@ from jobline_server.engine.endings import (
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.tables import IdTable
 from jobline_server.engine.values import JobState
+from jobline_server.engine.wanted import Wanted
 from jobline_server.storage.ended_rows import operations
 from jobline_server.storage.ended_store import EndedOp, PutEnded, PutOperation
 
@@ -77,10 +78,13 @@ Taken = tuple[list[EndedOp], list[Trimmed]]
 class EndedBuffer:
     """The endings of all shards that are not in the ended store yet."""
 
-    __slots__ = ("_completed", "_completed_max", "_line", "_next", "_pending")
+    __slots__ = ("_completed", "_completed_max", "_line", "_next", "_pending", "_wanted")
 
-    def __init__(self, completed_max: int = limits.COMPLETED_KEPT_MAX) -> None:
+    def __init__(
+        self, completed_max: int = limits.COMPLETED_KEPT_MAX, wanted: Wanted | None = None
+    ) -> None:
         self._completed_max = completed_max
+        self._wanted = Wanted() if wanted is None else wanted
         self._line: deque[Ending] = deque()
         # By number, in order: one that is left out goes at once, wherever it stands.
         self._pending: IdTable[Ending] = IdTable()
@@ -107,12 +111,20 @@ class EndedBuffer:
             self._append(ending)
         elif ending.kept:
             self._append(ending)
-            if ending.state is _COMPLETED:
+            if ending.state is _COMPLETED and not self._is_wanted(ending):
                 self._trim(ending)
 
     def _append(self, ending: Ending) -> None:
         self._pending[self._next] = ending
         self._next += 1
+
+    def _is_wanted(self, ending: RunsEnded | JobsEnded) -> bool:
+        """Returns whether live jobs may read the results: then all are written."""
+        if not self._wanted:
+            return False
+        if isinstance(ending, JobsEnded):
+            return any(job.id in self._wanted for job in ending.jobs)
+        return self._wanted.has_any(zip(ending.starts, ending.counts, strict=True))
 
     def take(self) -> Taken:
         """Returns everything as operations in order, and the jobs that were left out."""

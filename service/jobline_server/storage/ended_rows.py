@@ -102,7 +102,7 @@ def _operation_row(operation: Operation) -> OperationRow:
 
 
 def _job_row(ending: JobsEnded, job: Job) -> EndedRow:
-    error = ending.error
+    error, for_readers = ending.error, ending.for_readers
     return EndedRow(
         first_id=job.id,
         count=1,
@@ -114,10 +114,10 @@ def _job_row(ending: JobsEnded, job: Job) -> EndedRow:
         error_type=error.type if error else "",
         error_message=error.message if error else "",
         blob=encode_ended_job(ending, job),
-        due_ms=_due_ms(job.options, ending.ended_ms),
-        keep_count=job.options.retention.count,
+        due_ms=ending.ended_ms if for_readers else _due_ms(job.options, ending.ended_ms),
+        keep_count=None if for_readers else job.options.retention.count,
         retry_ms=ending.retry_ms(job),
-        delete_after_ms=job.options.retention.delete_after_ms,
+        delete_after_ms=0 if for_readers else job.options.retention.delete_after_ms,
     )
 
 

@@ -12,6 +12,9 @@ from jobline import (
     JobNotFound,
     LeaseLost,
     NotConnected,
+    QueueFull,
+    ServerFull,
+    TooLarge,
     Unavailable,
     WaitFor,
 )
@@ -20,6 +23,7 @@ from jobline._leased import LeasedJob
 from jobline._worker import flow_calls
 from jobline._worker.flow_calls import FlowCalls
 from jobline._worker.stream import Address
+from jobline.errors import ErrorFacts
 from jobline.testing import make_context
 from jobline.v1 import job_service_pb2 as pb
 
@@ -111,12 +115,30 @@ def test_lost_lease_is_dropped(monkeypatch):
     assert (session.handed_over, session.settled) == ([True], [])
 
 
-@pytest.mark.parametrize("error", [InvalidArgument("no"), TypeError("no")])
+@pytest.mark.parametrize("error", [InvalidArgument("no"), TypeError("no"), TooLarge("no")])
 def test_refusal_fails_the_job(monkeypatch, error):
     session = Session()
     pushed(session, Client(error), monkeypatch)
     assert session.handed_over == []
     assert [item.error.type for item in session.settled] == [type(error).__name__]
+
+
+def test_no_room_is_waited_for_and_costs_no_attempt(monkeypatch):
+    """As the same request: nothing was stored, but the next answer may be lost."""
+    full = QueueFull("full", ErrorFacts(retry_after=0.002))
+    session, client = Session(), Client(full, ServerFull("full"), None)
+    pushed(session, client, monkeypatch)
+    assert len({request_id for _, _, request_id in client.requests}) == 1
+    assert len(client.requests) == 3
+    assert (session.handed_over, session.settled) == ([False], [])
+
+
+def test_room_is_not_waited_for_without_end(monkeypatch):
+    """It may be that the children are more than there ever is room for."""
+    monkeypatch.setattr(flow_calls, "FULL_SECONDS", 0.0)
+    session = Session()
+    pushed(session, Client(QueueFull("full")), monkeypatch)
+    assert [item.error.type for item in session.settled] == ["QueueFull"]
 
 
 def test_job_that_is_not_held_any_more_is_left_alone(monkeypatch):

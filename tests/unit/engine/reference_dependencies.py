@@ -52,7 +52,7 @@ def policy_of(model: ReferenceModel, job: ModelJob) -> DependencyPolicy:
 
 def push_behind(model: ReferenceModel, job: ModelJob, parents: list[int], run_at_ms: int) -> bool:
     """Says whether a new job is BLOCKED, or ended, because of its parents or its unique key."""
-    job.due = (run_at_ms, job.id)
+    job.due, job.wants = (run_at_ms, job.id), list(parents)
     for parent in parents:
         end, policy = end_of(model, parent), policy_about(model, job, parent)
         if end in (None, ParentEnd.COMPLETED) or policy is Policy.IGNORE:
@@ -142,7 +142,7 @@ def add_children(model: ReferenceModel, job_id: int, children: list[int]) -> Non
     timeout_ms = first(
         job.options.rules.block_timeout_ms, model.settings(job.queue).block_timeout_ms, 0
     )
-    job.parents_left = children
+    job.parents_left, job.wants = children, [*job.wants, *children]
     job.blocked_until_ms = model.wall_ms + timeout_ms if timeout_ms else 0
 
 

@@ -81,6 +81,10 @@ class ModelJob:
     blocked_until_ms: int = 0
     ended_ms: int = 0
     delete_ms: int = 0
+    wants: list[int] = field(default_factory=list)
+    """All that it was to wait for."""
+    for_readers: bool = False
+    """It would be gone if nobody had waited for it."""
 
     def bytes(self) -> int:
         """Of its payload, and of what stands beside it as long as it is in its lot."""

@@ -9,6 +9,7 @@ from jobline_server.engine.dependencies import ParentEnd
 from jobline_server.engine.values import ENDED_STATES, JobState, QueueSettings
 from tests.unit.engine.reference_jobs import ModelJob
 from tests.unit.engine.reference_model import ReferenceModel
+from tests.unit.engine.reference_state import WAITING
 
 S = JobState
 
@@ -17,7 +18,9 @@ def retain(model: ReferenceModel) -> dict[str, int]:
     """What was STALE for long is deleted, what is old becomes STALE, and what is too many goes;
     returns how many of each.
     """
-    deleted = [job for job in model.live(S.STALE) if job.delete_ms < model.wall_ms]
+    wanted = {one for job in model.live(*WAITING, S.ACTIVE) for one in job.wants}
+    stale = [job for job in model.live(S.STALE) if job.delete_ms < model.wall_ms]
+    deleted = [job for job in stale if job.id not in wanted]
     delete(model, deleted)
     staled = evicted = 0
     for name in list(model.queues):
@@ -31,7 +34,10 @@ def retain(model: ReferenceModel) -> dict[str, int]:
         for state in ENDED_STATES:
             for find in (_too_many, _beyond_own_count):
                 too_many = find(model, name, state)
-                delete(model, too_many)
+                held = [job for job in too_many if state is S.COMPLETED and job.id in wanted]
+                for job in held:
+                    job.state, job.delete_ms = S.STALE, model.wall_ms
+                delete(model, [job for job in too_many if job not in held])
                 evicted += len(too_many)
     return {"staled": staled, "deleted": len(deleted), "evicted": evicted}
 
@@ -57,7 +63,7 @@ def _kept(model: ReferenceModel, name: str, state: JobState) -> list[ModelJob]:
 def _past_age(model: ReferenceModel, name: str, state: JobState) -> list[ModelJob]:
     """Those with an age of their own, and the others of the queue."""
     jobs = _kept(model, name, state)
-    own = [job for job in jobs if job.options.retention.age_ms is not None]
+    own = [job for job in jobs if job.for_readers or job.options.retention.age_ms is not None]
     others = [job for job in jobs if job not in own]
     settings = model.settings(name)
     if state is S.COMPLETED and settings.retention.age_ms is None:
@@ -67,7 +73,8 @@ def _past_age(model: ReferenceModel, name: str, state: JobState) -> list[ModelJo
         *(
             job
             for job in own
-            if job.ended_ms + (job.options.retention.age_ms or 0) <= model.wall_ms
+            if job.for_readers
+            or job.ended_ms + (job.options.retention.age_ms or 0) <= model.wall_ms
         ),
         *(job for job in others if age_ms is not None and job.ended_ms + age_ms < model.wall_ms),
     ]
@@ -86,6 +93,8 @@ def _age_ms(settings: QueueSettings, state: JobState) -> int | None:
 
 
 def _delete_after_ms(job: ModelJob, settings: QueueSettings) -> int:
+    if job.for_readers:
+        return 0
     of_queue = settings.retention.delete_after_ms
     most = limits.DELETE_AFTER_MS_DEFAULT if of_queue is None else of_queue
     own = job.options.retention.delete_after_ms
@@ -104,5 +113,7 @@ def _beyond_own_count(model: ReferenceModel, name: str, state: JobState) -> list
     return [
         job
         for job, ended_later in zip(jobs, later, strict=True)
-        if job.options.retention.count is not None and ended_later >= job.options.retention.count
+        if not job.for_readers
+        and job.options.retention.count is not None
+        and ended_later >= job.options.retention.count
     ]

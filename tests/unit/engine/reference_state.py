@@ -147,6 +147,9 @@ class ReferenceState(GroupsOfModel):
         self.leave_worker(job)
         job.state, job.reason, job.ended_ms = state, reason, self.wall_ms
         kept = is_kept(job, self.settings(job.queue))
+        is_awaited = any(job.id in other.parents_left for other in self.jobs.values())
+        job.for_readers = is_awaited and state is S.COMPLETED and not (kept or job.volatile)
+        kept = kept or job.for_readers
         job.retry_ms = retry_ms(job, self.settings(job.queue), self.wall_ms)
         if job.group:
             self.groups.end(job)

@@ -42,7 +42,7 @@ class RetentionBeside:
         """Runs the task once, as after a start; returns its counts, and what it changed."""
         beside = _EndedBeside(shard, now, self._store, self._endings)
         slots = _Slots(shard)
-        core = cast("Core", SimpleNamespace(slots=slots))
+        core = cast("Core", SimpleNamespace(slots=slots, load=shard.load))
         retention = EndedRetention(core, cast("EndedJobs", beside))
         counts = run(RetentionTask(core, retention).run_once(now))
         return dict(counts), beside.changes

@@ -23,7 +23,7 @@ from jobline._requests import fail_item
 from jobline._worker.log import attempt_failed
 from jobline._worker.shared_session import SharedSession
 from jobline._worker.stream import Address
-from jobline.errors import JoblineError, LeaseLost, Unavailable
+from jobline.errors import JoblineError, LeaseLost, ResourceExhausted, Unavailable
 
 logger = logging.getLogger("jobline.worker")
 
@@ -31,6 +31,10 @@ logger = logging.getLogger("jobline.worker")
 THREADS_MAX = 8
 # Seconds between two looks whether a job is still held, and between two tries of a call.
 PAUSE = 1.0
+# The longest of these pauses, whatever the server asks for.
+PAUSE_MAX = 30.0
+# Seconds for which the children of a job wait for room; then its attempt has failed.
+FULL_SECONDS = 300.0
 # Seconds for which a handler that reads its children waits for a server that is away.
 PATIENCE = 20.0
 # Looks after which reports are taken for lost, as the server refused some of them.
@@ -118,21 +122,22 @@ class FlowCalls:
                 self.done(context)
 
     def _push(self, job: LeasedJob, outcome: WaitFor) -> None:
-        """Pushes children until the server has answered, or the lease is lost. The same request id
-        makes sure that they are pushed once.
+        """Pushes children until the server has taken them or refused them for good, or the lease is
+        lost. While it has no room, for up to `FULL_SECONDS`, the job is held and uses up no
+        attempt. The same request id makes sure that they are pushed once.
         """
         request_id = self._new_id()
+        give_up_at = time.monotonic() + FULL_SECONDS
         while self._is_reported(job):
             try:
                 self._connected().flows.add_children(job, *outcome.children, request_id=request_id)
             except LeaseLost:
                 self._session.hand_over(job, is_lost=True)
             except JoblineError as error:
-                # Before its first call the client may find no server: that is no refusal.
-                if error.definite and not isinstance(error, Unavailable):
+                if error.definite and not _passes(error, time.monotonic() > give_up_at):
                     raise
                 logger.warning("the children of job %d: %s; trying again", job.id, error)
-                self._closed.wait(PAUSE)
+                self._closed.wait(_pause_after(error))
             else:
                 self._session.hand_over(job)
 
@@ -149,6 +154,20 @@ class FlowCalls:
             if passed.wait(PAUSE):
                 return self._session.holds(job)
         return False
+
+
+def _passes(error: JoblineError, is_late: bool) -> bool:
+    """Returns whether the same call may do better later. Before its first call the client may find
+    no server: that is no refusal.
+    """
+    if isinstance(error, ResourceExhausted):
+        return error.retryable and not is_late
+    return isinstance(error, Unavailable)
+
+
+def _pause_after(error: JoblineError) -> float:
+    """Returns for how many seconds to wait: as long as the server asks for, within bounds."""
+    return min(max(error.retry_after or 0.0, PAUSE), PAUSE_MAX)
 
 
 def _nobody(_context: Context) -> None:

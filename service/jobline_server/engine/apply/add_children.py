@@ -42,6 +42,7 @@ def apply_children_added(shard: ShardState, fact: ChildrenAdded, _offset: int) -
     """Has a BLOCKED job wait for more jobs. Those that it had waited for are children as well."""
     job = shard.jobs[fact.id]
     job.ties = job.ties.with_parents(fact.children, fact.on_failure)
+    shard.load.wanted.add(fact.children)
     details = job.writable_details()
     details.parents_left = left_of(fact.parents_left, job.ties)
     details.blocked_until_ms = fact.blocked_until_ms

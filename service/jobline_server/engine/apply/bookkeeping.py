@@ -8,6 +8,7 @@ a checkpoint must write.
 from __future__ import annotations
 
 from jobline_server.engine.apply import groups
+from jobline_server.engine.apply.ties import drop_ties
 from jobline_server.engine.changes import Bundle
 from jobline_server.engine.expiring import expect_expiry, forget_expiries
 from jobline_server.engine.gates import UNTIL_NOTICE
@@ -121,9 +122,8 @@ def drop_jobs(shard: ShardState, queue: Queue, jobs: list[Job]) -> None:
         forget_expiries(shard, sum([job.options.rules is not NO_RULES for job in jobs]))
     if queue.groups:
         groups.leave(shard, queue, jobs)
-    if shard.unique.held:
-        for job in [job for job in jobs if job.ties.unique_key]:
-            shard.unique.free(job)
+    if shard.unique.held or load.wanted:
+        drop_ties(shard, jobs)
 
 
 def _forget_stored(shard: ShardState, job: Job) -> None:

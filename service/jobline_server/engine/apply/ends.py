@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from jobline_server.engine import effective
 from jobline_server.engine.apply import groups
 from jobline_server.engine.apply.attempts import note_attempt
 from jobline_server.engine.apply.blocked import stop_waiting
@@ -17,6 +16,7 @@ from jobline_server.engine.apply.bookkeeping import (
     single,
     unlease_all,
 )
+from jobline_server.engine.apply.keeping import awaited_of, is_kept, keeping_of, runs_without
 from jobline_server.engine.apply.limiters import count_ended, count_run_ended
 from jobline_server.engine.apply.table import ApplyTable
 from jobline_server.engine.endings import JobsEnded, RunsEnded
@@ -27,8 +27,6 @@ from jobline_server.engine.queue import Queue
 from jobline_server.engine.state import ShardState
 from jobline_server.engine.states import IllegalMove, Move, after, live
 from jobline_server.engine.values import (
-    DEFAULT_OPTIONS,
-    NO_RETENTION,
     AttemptOutcome,
     EndReason,
     JobError,
@@ -108,7 +106,13 @@ def _complete_members(
     lot = lease.lot
     queue, state = lot.queue, live(JobState.ACTIVE, Move.COMPLETED, starts[0])
     total, payload_bytes = settle_members(lease, starts, counts)
-    kept = _is_kept(queue, lot, state)
+    kept = is_kept(queue, lot, state)
+    awaited = [] if kept else awaited_of(shard, lot, starts, counts, state)
+    if awaited:
+        jobs = [member_of(lease, job_id, state) for job_id in awaited]
+        shard.effects.append(JobsEnded(state, jobs, at_ms, True, results, for_readers=True))
+        _count_ended(queue, state, len(jobs), kept=True)
+        starts, counts = runs_without(starts, counts, awaited)
     if results:
         jobs = [member_of(lease, first_id, state) for first_id in starts if first_id in results]
         if jobs:
@@ -125,10 +129,6 @@ def _complete_members(
     queue.completed_total += total
     _count_ended(queue, state, total, kept=kept)
     drop_members(shard, lot, total, payload_bytes)
-
-
-def _is_kept(queue: Queue, item: Lot | Job, state: JobState) -> bool:
-    return not item.volatile and effective.is_kept(item.options, queue.settings, state)
 
 
 def _count_ended(queue: Queue, state: JobState, count: int, *, kept: bool) -> None:
@@ -152,15 +152,17 @@ def end_jobs(
     for group, state in zip(sorts, states, strict=True):
         queue, before = group[0].queue, group[0].state
         leave_state(shard, queue, group)
-        kept, forgotten = _kept_of(queue, group, state)
+        keeping = keeping_of(shard, queue, group, state)
         is_retried = state is JobState.DEAD and queue.settings.dead_letters.auto_retry is not None
         for job in group:
             job.state = state
-        for ended, is_kept in ((kept, True), (forgotten, False)):
+        for ended in keeping:
             if ended:
-                _count_ended(queue, state, len(ended), kept=is_kept)
-                ending = JobsEnded(state, ended, at_ms, is_kept, results, reason, error, before)
+                kept = ended is not keeping.forgotten
+                _count_ended(queue, state, len(ended), kept=kept)
+                ending = JobsEnded(state, ended, at_ms, kept, results, reason, error, before)
                 ending.settings = queue.settings if is_retried else None
+                ending.for_readers = ended is keeping.for_readers
                 shard.effects.append(ending)
         if move is Move.COMPLETED:
             queue.completed_total += len(group)
@@ -194,21 +196,6 @@ def leave_state(shard: ShardState, queue: Queue, jobs: list[Job]) -> None:
         queue.counts[state] -= len(jobs)
         if state is JobState.BLOCKED:
             stop_waiting(shard, jobs)
-
-
-def _kept_of(queue: Queue, jobs: list[Job], state: JobState) -> tuple[list[Job], list[Job]]:
-    """Returns the jobs that go to the ended store, and those that do not."""
-    settings = queue.settings
-    kept_by_default = effective.is_kept(DEFAULT_OPTIONS, settings, state)
-    kept: list[Job] = []
-    forgotten: list[Job] = []
-    for job in jobs:
-        options = job.options
-        is_kept = kept_by_default
-        if options.retention is not NO_RETENTION:
-            is_kept = effective.is_kept(options, settings, state)
-        (kept if is_kept and not job.volatile else forgotten).append(job)
-    return kept, forgotten
 
 
 def apply_job_died(shard: ShardState, fact: JobDied, _offset: int) -> None:
@@ -266,7 +253,7 @@ def end_members(shard: ShardState, first_id: int, count: int, move: Move, at_ms:
     lot = leave_lot(shard, first_id, count, move)
     before = lot.state
     queue, state = lot.queue, live(before, move, first_id)
-    kept = _is_kept(queue, lot, state)
+    kept = is_kept(queue, lot, state)
     _count_ended(queue, state, count, kept=kept)
     ended = RunsEnded(lot, state, [first_id], [count], at_ms, 0, "", kept, before)
     shard.effects.append(ended)

@@ -141,6 +141,17 @@ def decide_age_out(
         shard.emit(JobsAgedOut(now.wall_ms, queue, state, starts, counts, delete_after_ms))
 
 
+def decide_pass_over(
+    shard: ShardView, now: Now, queue: str, state: JobState, runs: Sequence[tuple[int, int]]
+) -> None:
+    """Makes ended jobs STALE that would be deleted if no live job might read their results: they
+    are deleted as soon as none may.
+    """
+    starts, counts = _left_of(shard.queues.get(queue), runs)
+    if starts:
+        shard.emit(JobsAgedOut(now.wall_ms, queue, state, starts, counts, 0))
+
+
 def decide_delete_ended(
     shard: ShardView, now: Now, queue: str, state: JobState, runs: Sequence[tuple[int, int]]
 ) -> None:

@@ -17,6 +17,7 @@ from itertools import accumulate, takewhile
 
 from jobline_server.engine.values import JobState
 from jobline_server.storage.ended_store import (
+    BEFORE_ALL,
     EndedJobStore,
     EndedScan,
     EndedSpan,
@@ -64,9 +65,12 @@ async def past_own_age(store: EndedJobStore, *, now_ms: int, limit: int) -> Span
     return await store.scan(EndedScan(ScanOrder.DUE, until=_before(now_ms + 1), limit=limit))
 
 
-async def long_stale(store: EndedJobStore, *, now_ms: int, limit: int) -> Spans:
-    """Returns jobs of all queues that have been STALE for long enough."""
-    return await store.scan(EndedScan(ScanOrder.STALE, until=_before(now_ms), limit=limit))
+async def long_stale(
+    store: EndedJobStore, *, now_ms: int, after: ScanKey = BEFORE_ALL, limit: int
+) -> Spans:
+    """Returns jobs of all queues behind a key that have been STALE for long enough."""
+    scan = EndedScan(ScanOrder.STALE, after=after, until=_before(now_ms), limit=limit)
+    return await store.scan(scan)
 
 
 async def past_retry(

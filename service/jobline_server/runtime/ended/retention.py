@@ -7,25 +7,30 @@ store. A slice is found and changed while nothing else changes ended jobs.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple, TypeVar
 
-from jobline_server.engine.decide.admin import decide_evict
+from jobline_server.engine.decide.admin import decide_evict, decide_pass_over
 from jobline_server.engine.values import ENDED_STATES, JobState
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.ended import due
 from jobline_server.runtime.ended.ended_jobs import EndedJobs
 from jobline_server.runtime.ended.retention_hints import QueueState
-from jobline_server.storage.ended_store import EndedSpan, OwnCount
+from jobline_server.storage.ended_store import BEFORE_ALL, EndedSpan, OwnCount
 
 # The most parts in a slice.
 SLICE_PARTS = 1_000
 # Items handled per iteration of the loop without a query: each takes some microseconds.
 STEP_ITEMS = 1_000
+# Jobs whose wanters are looked up in one step, and slices of wanted jobs that one call passes.
+PART_JOBS = 10_000
+PASSED_SLICES = 20
 # More than any count that jobs have of their own, and less.
 ABOVE_COUNTS = 1 << 40
 BELOW_COUNTS = -1
+
+_HELD_STATES = frozenset({int(JobState.COMPLETED), int(JobState.STALE)})
 
 T = TypeVar("T")
 
@@ -47,7 +52,10 @@ class EndedRetention:
         self._core = core
         self._ended = ended
         self._ended_store = ended.ended_store
+        self._wanted = core.load.wanted
         self.hints = ended.hints
+        # Behind which stale job the next slice begins: those before it are wanted.
+        self._passed = BEFORE_ALL
 
     async def stale_by_age(
         self, queue: str, state: JobState, *, ended_before_ms: int, keep_newest: int
@@ -70,9 +78,22 @@ class EndedRetention:
         return await self._slice(find, self._ended.make_stale)
 
     async def delete_stale(self, now_ms: int) -> Slice:
-        """Deletes jobs of all queues that have been STALE for long enough."""
-        find = partial(due.long_stale, self._ended_store, now_ms=now_ms, limit=SLICE_PARTS)
-        return await self._slice(find, self._ended.delete)
+        """Deletes jobs of all queues that have been STALE for long enough, but for those whose
+        results live jobs may read. These are passed, at most `PASSED_SLICES` a call, and the next
+        call goes on behind them; behind the last it begins with the first.
+        """
+        for _ in range(PASSED_SLICES):
+            after = self._passed
+            find = partial(
+                due.long_stale, self._ended_store, now_ms=now_ms, after=after, limit=SLICE_PARTS
+            )
+            done = await self._slice(find, self._delete_unwanted)
+            if self._passed == after:
+                self._passed = BEFORE_ALL
+                return done
+            if done.jobs:
+                return done
+        return Slice(0, is_full=False)
 
     async def evict(
         self, queue: str, state: JobState, *, keep_count: int, keep_bytes: int
@@ -122,7 +143,40 @@ class EndedRetention:
             own = await self._ended_store.next_own_count(own)
 
     async def _evict(self, spans: Sequence[EndedSpan]) -> int:
-        return await self._ended.delete(spans, decide_evict)
+        """Evicts jobs. Completed ones whose results live jobs may read are STALE instead, due at
+        once.
+        """
+        changed = 0
+        for some in _in_parts(spans) if self._wanted else [spans]:
+            free, wanted = self._sorted(some)
+            if wanted:
+                changed += await self._ended.delete(wanted, decide_pass_over)
+            changed += await self._ended.delete(free, decide_evict)
+        return changed
+
+    async def _delete_unwanted(self, spans: Sequence[EndedSpan]) -> int:
+        changed = 0
+        for some in _in_parts(spans) if self._wanted else [spans]:
+            free, _ = self._sorted(some)
+            changed += await self._ended.delete(free)
+        self._passed = spans[-1].key() if len(spans) >= SLICE_PARTS else self._passed
+        return changed
+
+    def _sorted(self, spans: Sequence[EndedSpan]) -> tuple[Sequence[EndedSpan], list[EndedSpan]]:
+        """Returns the jobs that may be deleted, and completed or STALE ones that are wanted."""
+        wanted = self._wanted
+        if not wanted:
+            return spans, []
+        free: list[EndedSpan] = []
+        held: list[EndedSpan] = []
+        for span in spans:
+            if span.state not in _HELD_STATES or not wanted.has_any([(span.first_id, span.count)]):
+                free.append(span)
+                continue
+            left = [*wanted.without(span.first_id, span.count)]
+            free += [span._replace(first_id=start, count=count) for start, count in left]
+            held += [span._replace(first_id=one, count=1) for one in span.ids() if one in wanted]
+        return free, held
 
     async def _slice(self, find: Find, change: Change) -> Slice:
         """Finds and changes a slice. Earlier changes are written first, so that nothing is found
@@ -134,6 +188,20 @@ class EndedRetention:
             changed = await change(spans)
             # Where all jobs are of shards that are not here, trying again soon would not help.
             return Slice(changed, is_full=len(spans) >= SLICE_PARTS and changed > 0)
+
+
+def _in_parts(spans: Sequence[EndedSpan]) -> Iterator[Sequence[EndedSpan]]:
+    """Yields spans, so many at a time that looking at their ids takes a millisecond or so."""
+    part: list[EndedSpan] = []
+    jobs = 0
+    for span in spans:
+        part.append(span)
+        jobs += span.count
+        if jobs >= PART_JOBS:
+            yield part
+            part, jobs = [], 0
+    if part:
+        yield part
 
 
 async def in_steps(items: Iterable[T]) -> AsyncIterator[T]:

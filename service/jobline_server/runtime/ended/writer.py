@@ -55,7 +55,7 @@ class EndedWriter:
         self._core = core
         self._ended_store = ended_store
         self.hints = RetentionHints()
-        self._buffer = EndedBuffer()
+        self._buffer = EndedBuffer(wanted=core.load.wanted)
         self._pieces: Iterator[Taken] = iter(())
         self._unwritten: list[EndedOp] = []
         # How many of the first of these had their changes written while there was no room for all.

@@ -166,6 +166,7 @@ def load_jobs(loading: Loading, rows: Iterator[ItemRow]) -> None:
         queue.payload_bytes += payload_bytes
         if job.details is not NO_DETAILS:
             shard.count_reports(job.details.report_bytes())
+        shard.load.wanted.add(job.ties.parents)
         if job.ties.group:
             note_member(loading, job, is_admitted=message.admitted)
         if job.state is _READY:

@@ -1,0 +1,75 @@
+"""Wanted jobs: those that live jobs were pushed to wait for, and whose results these may read.
+
+A job reads the results of its parents when it runs, perhaps several times. So retention keeps what
+completed among them until the last of those jobs has ended. The table follows from the live jobs of
+all shards: it is not stored, and complete when all shards are loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from jobline_server.engine.tables import PART_BITS, IdTable
+
+
+class Wanted:
+    """How many live jobs may read the result of each job, by id."""
+
+    __slots__ = ("_readers",)
+
+    def __init__(self) -> None:
+        self._readers: IdTable[int] = IdTable()
+
+    def __bool__(self) -> bool:
+        return bool(self._readers)
+
+    def __contains__(self, job_id: int) -> bool:
+        return self._readers.find(job_id) is not None
+
+    def add(self, ids: Iterable[int]) -> None:
+        """Notes a live job that may read the results of these."""
+        readers = self._readers
+        for job_id in ids:
+            readers[job_id] = (readers.find(job_id) or 0) + 1
+
+    def remove(self, ids: Iterable[int]) -> None:
+        """Notes that such a job is over. Ids that nobody noted are left out: a shard that is served
+        no more counts nowhere.
+        """
+        readers = self._readers
+        for job_id in ids:
+            count = readers.find(job_id)
+            if count is None:
+                continue
+            if count > 1:
+                readers[job_id] = count - 1
+            else:
+                del readers[job_id]
+
+    def has_any(self, runs: Iterable[tuple[int, int]]) -> bool:
+        """Returns whether any job of these runs (first id, count) is wanted."""
+        return any(self._is_any_in(start, start + count) for start, count in runs)
+
+    def without(self, first_id: int, count: int) -> Iterator[tuple[int, int]]:
+        """Yields the jobs of a run that are not wanted, as runs."""
+        start = first_id
+        for job_id in range(first_id, first_id + count):
+            if job_id in self:
+                if job_id > start:
+                    yield start, job_id - start
+                start = job_id + 1
+        if first_id + count > start:
+            yield start, first_id + count - start
+
+    def _is_any_in(self, start: int, end: int) -> bool:
+        """Returns whether any of these ids is wanted, by a look at fewer ids or entries."""
+        while start < end:
+            part = self._readers.part(start)
+            part_end = min(end, ((start >> PART_BITS) + 1) << PART_BITS)
+            if len(part) < part_end - start:
+                if any(start <= job_id < part_end for job_id in part):
+                    return True
+            elif not part.keys().isdisjoint(range(start, part_end)):
+                return True
+            start = part_end
+        return False
