@@ -173,6 +173,8 @@ class ShardState:
         load.throttles -= len(self.unique.throttled.records)
         load.dependencies -= self.dependencies.edges
         load.batches[self.number] = None
+        for job in self.jobs.every():
+            load.wanted.remove(job.ties.parents)
         for table in (self.producers, self.volatile_producers):
             load.calls -= sum(1 + len(record.calls) for record in table.records.values())
         for sent in self.messages.waiting.values():

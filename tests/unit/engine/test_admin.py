@@ -12,6 +12,7 @@ from jobline_server.engine.decide.admin import (
     decide_cancel,
     decide_delete_ended,
     decide_delete_waiting,
+    decide_pass_over,
     decide_promote,
     decide_retry,
 )
@@ -188,10 +189,19 @@ def test_ended_jobs_become_stale_and_are_deleted(world):
     assert [change.state for change in changes] == [JobState.STALE, None]
 
 
+def test_what_is_passed_over_is_stale_and_due_at_once(world):
+    record, state = ended_job(world)
+    decide_pass_over(world.shard, world.now, "q", state, [(record.id, 1)])
+    assert world.queue().kept() == {JobState.STALE: 1}
+    *_, change = take_endings(world.shard)
+    assert change.delete_ms == world.now.wall_ms
+
+
 def test_retention_of_nothing_or_of_a_queue_that_went_is_no_fact(world):
     world.row()
     decide_age_out(world.shard, world.now, "q", JobState.DEAD, [])
     decide_age_out(world.shard, world.now, "gone", JobState.DEAD, [(1, 1)])
+    decide_pass_over(world.shard, world.now, "gone", JobState.DEAD, [(1, 1)])
     decide_delete_ended(world.shard, world.now, "q", JobState.DEAD, [])
     decide_delete_ended(world.shard, world.now, "gone", JobState.DEAD, [(1, 1)])
     assert world.commit() == []

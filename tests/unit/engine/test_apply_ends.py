@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from jobline_server.engine.apply.keeping import runs_without
 from jobline_server.engine.endings import EndedChange, JobsEnded, RunsEnded
 from jobline_server.engine.entries import (
     JobDied,
@@ -17,9 +18,11 @@ from jobline_server.engine.values import (
     AckLevel,
     AttemptOutcome,
     EndReason,
+    JobOptions,
     JobState,
     Retention,
 )
+from tests.unit.engine.dependents import child, push
 from tests.unit.engine.effects_of import take_endings
 from tests.unit.engine.world import ERROR, FIRST_DELIVERY, WALL_MS
 
@@ -83,6 +86,40 @@ def test_single_jobs_of_one_queue_share_one_ending(world):
     [ended] = complete(world, *[(job_id, 1) for job_id in ids])
     assert ([job.id for job in ended.jobs], ended.kept) == (ids, True)
     assert world.shard.changes.jobs.to_write == set()
+
+
+def test_jobs_that_would_be_removed_are_kept_while_others_wait_for_them(world):
+    """Those read the results as they run; a journal that is read again says the same."""
+    removal = JobOptions(retention=REMOVED)
+    in_lot = world.plain(b"1", b"2", b"3", b"4", options=removal).first_id
+    alone, removed = world.row(retention=REMOVED), world.row(retention=REMOVED)
+    push(world, child(in_lot + 1, alone))
+    world.lease()
+    kept, gone, awaited, rest = complete(world, (in_lot, 4), (alone, 1), (removed, 1))
+    assert [job.id for job in awaited.jobs] == [in_lot + 1]
+    assert (rest.starts, rest.counts, rest.kept) == ([in_lot, in_lot + 2], [1, 2], False)
+    assert [job.id for job in kept.jobs] == [alone]
+    assert [job.id for job in gone.jobs] == [removed]
+    assert [(ended.kept, ended.for_readers) for ended in (awaited, kept, gone)] == [
+        (True, True),
+        (True, True),
+        (False, False),
+    ]
+    assert world.queue().kept() == {COMPLETED: 2}
+
+
+@pytest.mark.parametrize(
+    ("runs", "taken", "left"),
+    [
+        ([(5, 3)], [], [(5, 3)]),
+        ([(5, 3)], [5], [(6, 2)]),
+        ([(5, 3)], [5, 6, 7], []),
+        ([(5, 3), (9, 1), (20, 4)], [6, 9, 23], [(5, 1), (7, 1), (20, 3)]),
+    ],
+)
+def test_runs_are_cut_where_jobs_are_taken(runs, taken, left):
+    starts, counts = runs_without([start for start, _ in runs], [count for _, count in runs], taken)
+    assert [*zip(starts, counts, strict=True)] == left
 
 
 def test_jobs_of_two_queues_have_endings_of_their_own(world):

@@ -20,7 +20,7 @@ from jobline_server.engine.values import DEFAULT_OPTIONS, Now
 from tests.pushed_rows import NewJob, rows_of
 
 # All but limits, and what is of each shard or shared by all.
-NO_TOTALS = {"limiters", "batches", "batch_kept_ms"}
+NO_TOTALS = {"limiters", "batches", "batch_kept_ms", "wanted"}
 TOTALS = [
     each for each in fields(Load) if each.name not in NO_TOTALS and not each.name.endswith("_max")
 ]
@@ -56,5 +56,9 @@ def test_a_shard_that_leaves_takes_its_part_of_the_load_along_and_nothing_else()
     before = replace(load)
     fill(leaves)
     assert load == Load(**{each.name: 2 * getattr(before, each.name) for each in TOTALS})
+    left, stayed = [[*shard.jobs] for shard in (leaves, stays)]
+    assert any(job_id in load.wanted for job_id in left)
     leaves.leave_load()
     assert (load, leaves.load) == (before, Load())
+    assert not any(job_id in load.wanted for job_id in left)
+    assert any(job_id in load.wanted for job_id in stayed)
