@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 
 from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.engine.decide.admin import decide_cancel
+from jobline_server.engine.decide.update import decide_forget_unique_key
 from jobline_server.engine.rules import DependencyPolicy
-from jobline_server.engine.ties import Ties
+from jobline_server.engine.ties import Claim, Ties
 from jobline_server.engine.unique_rule import UniqueMode, UniqueRule
 from jobline_server.engine.values import EndReason, PushOutcome
 from tests.pushed_outcomes import outcomes_of
 from tests.shard_image import image_of
-from tests.unit.engine.dependents import BLOCKED, CANCELLED, READY, child, is_free, told
+from tests.unit.engine.dependents import BLOCKED, CANCELLED, READY, child, is_free, settle, told
 
 REPLACE, SUPERSEDE = UniqueMode.REPLACE, UniqueMode.SUPERSEDE
 CREATED, REPLACED, PARKED = PushOutcome.CREATED, PushOutcome.REPLACED, PushOutcome.PARKED
@@ -47,6 +48,22 @@ def both_waits(world, **rest):
 def ack(world, leased):
     world.ack([(leased.id, leased.delivery)])
     told(world)
+
+
+def test_a_job_whose_key_is_extended_keeps_its_other_ties(world):
+    """What it does if one of its parents fails, among them."""
+    ties = Ties("g", "u", (1, 2), Claim(1, 2, parked=True, throttles=True), True, b"\1\2")
+    assert all(getattr(ties, each.name) != each.default for each in fields(Ties))
+    assert ties.with_claim(Claim(9)) == replace(ties, claim=Claim(9))
+    parent = world.row()
+    job = keyed(parent)
+    job = job._replace(ties=replace(job.ties, on_failure=bytes([DependencyPolicy.IGNORE])))
+    [(_, waits)] = pushed(world, job)
+    decide_forget_unique_key(world.shard, world.now, "q", "u")
+    world.commit()
+    settle(world, "fail", parent)
+    told(world)
+    assert world.state(waits) is READY
 
 
 @pytest.mark.parametrize("first", ["parent", "holder"])
