@@ -12,6 +12,7 @@ from jobline_server.engine.blocked_entries import ChildrenAdded, JobSetAside
 from jobline_server.engine.expiring import expect_expiry
 from jobline_server.engine.liveness import not_live
 from jobline_server.engine.parents_left import left_of
+from jobline_server.engine.snapshots import note_jobs
 from jobline_server.engine.state import ShardState
 from jobline_server.engine.states import Move, live
 from jobline_server.engine.values import AttemptOutcome, JobState, LeaseReason
@@ -23,6 +24,7 @@ def apply_job_set_aside(shard: ShardState, fact: JobSetAside, _offset: int) -> N
     """
     job = single(shard, fact.id)
     state = live(job.state, Move.SET_ASIDE, job.id)
+    note_jobs(shard, [job])
     note_attempt(job, fact.at_ms, AttemptOutcome.RELEASED, None)
     unlease(job)
     expect_expiry(shard, job)

@@ -13,6 +13,7 @@ from jobline_server.engine.entries import JobsPushed
 from jobline_server.engine.job import Job
 from jobline_server.engine.liveness import not_live
 from jobline_server.engine.parents_left import left_of
+from jobline_server.engine.snapshots import note_jobs
 from jobline_server.engine.state import ShardState
 from jobline_server.engine.states import Move, live
 from jobline_server.engine.values import JobState
@@ -99,6 +100,7 @@ def unblock(shard: ShardState, jobs: Sequence[Job], at_ms: int, offset: int) -> 
             ready.append(job)
         times.append(job.run_at_ms)
         mark_job(shard, job)
+    note_jobs(shard, jobs)
     queue.counts[_BLOCKED] -= len(jobs)
     if ready:
         put_at_tail(shard, queue, ready, offset)

@@ -8,12 +8,14 @@ from jobline_server.engine.job import Details
 from jobline_server.engine.phases import FinishedPhase, overall_progress
 from jobline_server.engine.records import JobRecord
 from jobline_server.engine.report_entries import PhaseCompleted
+from jobline_server.engine.snapshots import note_jobs
 from jobline_server.engine.state import ShardState
 
 
 def apply_phase_completed(shard: ShardState, fact: PhaseCompleted, _offset: int) -> None:
     """Finishes the next phase of an active job, and resets its stalls."""
     job = single(shard, fact.id)
+    note_jobs(shard, [job])
     details = job.writable_details()
     before = details.phases[-1].ended_ms if details.phases else 0
     began_ms = max(job.leased_ms, before)

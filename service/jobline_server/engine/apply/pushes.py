@@ -22,6 +22,7 @@ from jobline_server.engine.lot import Lot
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.records import JobRecord
 from jobline_server.engine.rules import NO_RULES
+from jobline_server.engine.snapshots import note_jobs, note_runs
 from jobline_server.engine.state import ShardState
 from jobline_server.engine.states import Move, live
 from jobline_server.engine.tables import part_of
@@ -198,7 +199,8 @@ def apply_jobs_ready(shard: ShardState, fact: JobsReady, offset: int) -> None:
         lot.ready_ms = fact.at_ms
         lot.offset = 0 if lot.volatile else offset
         jobs = lot.waiting()
-        runs += lot.waiting_runs()
+        runs += (waiting := lot.waiting_runs())
+        note_runs(shard, lot, waiting)
         queue.counts[_SCHEDULED] -= jobs
         put_in_lane(shard, lot, jobs)
         mark_lot(shard, lot)
@@ -208,6 +210,7 @@ def apply_jobs_ready(shard: ShardState, fact: JobsReady, offset: int) -> None:
         job.state = live(job.state, move, job_id)
         job.note_ready(fact.at_ms)
         queue.counts[_SCHEDULED] -= 1
+        note_jobs(shard, [job])
         make_ready(shard, job, offset)
     if fact.promoted:
         # Due jobs were taken off the heap of delayed ones before; promoted ones are still on it.

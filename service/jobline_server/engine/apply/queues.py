@@ -25,6 +25,7 @@ from jobline_server.engine.queue_entries import (
     QueuePaused,
     QueueResumed,
 )
+from jobline_server.engine.snapshots import note_jobs, note_lot
 from jobline_server.engine.state import ShardState
 from jobline_server.engine.states import Move, after
 from jobline_server.engine.values import JobState, RevokeReason
@@ -88,11 +89,13 @@ def apply_queue_deleted(shard: ShardState, fact: QueueDeleted, _offset: int) -> 
             if isinstance(item, Job):
                 after(item.state, Move.DELETED, item.id)
                 deleted.append((item.id, 1))
+                note_jobs(shard, [item])
                 batches.note_deleted(shard, item.options.rules.batch_id, 1)
                 _drop_job(shard, item)
             else:
                 after(item.state, Move.DELETED, item.first_id)
                 deleted += item.live_runs()
+                note_lot(shard, item)
                 batches.note_deleted(shard, item.options.rules.batch_id, item.remaining)
                 _drop_lot(shard, item)
         shard.unschedule(sum([1 for item in items if item.run_at_ms]))

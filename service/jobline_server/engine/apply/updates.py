@@ -17,6 +17,7 @@ from jobline_server.engine.apply.lanes import put_at_tail
 from jobline_server.engine.apply.table import ApplyTable
 from jobline_server.engine.job import Job
 from jobline_server.engine.lane import lane_key
+from jobline_server.engine.snapshots import note_jobs
 from jobline_server.engine.state import ShardState
 from jobline_server.engine.states import Move, live
 from jobline_server.engine.update_entries import JobUpdated, KeyForgotten
@@ -40,6 +41,7 @@ def apply_job_updated(shard: ShardState, fact: JobUpdated, offset: int) -> None:
         elif fact.run_at_ms is not None:
             job.run_at_ms = fact.run_at_ms
     fact.after = job.state
+    note_jobs(shard, [job])
     mark_job(shard, job)
 
 
