@@ -24,7 +24,7 @@ from jobline_server.engine.values import JobState, ReleaseReason
 from jobline_server.history.endings import jobs_ended, runs_ended
 from jobline_server.history.pushes import jobs_pushed, jobs_retried, lot_pushed
 from jobline_server.history.rows import Rows
-from jobline_server.history.snapshots import hand_out_of, of_job, of_runs, run_hand_out_of
+from jobline_server.history.snapshots import of_hand_out, of_job, of_runs, run_hand_out_of
 
 Noted = JobsNoted | RunsNoted
 _READY, _ACTIVE = JobState.READY, JobState.ACTIVE
@@ -66,21 +66,18 @@ def _leased(fact: entries.JobsLeased, noted: list[Noted]) -> Iterator[Rows]:
         if isinstance(each, RunsNoted):
             lease = each.lease
             until = None if lease is None else at + lease.lease_ms
-            yield of_runs(each, at, "leased")._replace(
-                **run_hand_out_of(each), ready_at=each.ready_ms or each.lot.pushed_ms,
-                lease_until=until,
-            )  # fmt: skip
+            yield of_runs(each, at, "leased")._replace(**run_hand_out_of(each), lease_until=until)
         else:
             for job in each.jobs:
-                yield of_job(job, at, "leased")._replace(
-                    **hand_out_of(job), lease_until=at + job.lease_ms
-                )
+                yield of_hand_out(job, at, "leased", lease_until=at + job.lease_ms)
 
 
 def _failed(fact: entries.JobFailed, noted: list[Noted]) -> Iterator[Rows]:
     for job in _jobs(noted):
-        yield of_job(job, fact.at_ms, "retrying")._replace(
-            **hand_out_of(job),
+        yield of_hand_out(
+            job,
+            fact.at_ms,
+            "retrying",
             attempts=job.attempts + 1,
             final=False,
             next_run_at=fact.run_at_ms or fact.at_ms,
@@ -100,8 +97,10 @@ def _came_back(
         releases = int(fact.why is not ReleaseReason.UNDELIVERED)
     times = iter(fact.run_at_ms)
     for job in _jobs(noted):
-        yield of_job(job, fact.at_ms, event)._replace(
-            **hand_out_of(job),
+        yield of_hand_out(
+            job,
+            fact.at_ms,
+            event,
             stalls=job.stalls + stalls,
             releases=job.releases + releases,
             final=False,
@@ -113,9 +112,7 @@ def _came_back(
 def _set_aside(fact: blocked_entries.JobSetAside, noted: list[Noted]) -> Iterator[Rows]:
     """Yields that the hand-out ended, as the job waits for children that it added."""
     for job in _jobs(noted):
-        yield of_job(job, fact.at_ms, "released")._replace(
-            **hand_out_of(job), final=False, reason="BLOCKED"
-        )
+        yield of_hand_out(job, fact.at_ms, "released", final=False, reason="BLOCKED")
 
 
 def _of_active(event: str) -> Callable[[Any, list[Noted]], Iterator[Rows]]:
@@ -124,7 +121,7 @@ def _of_active(event: str) -> Callable[[Any, list[Noted]], Iterator[Rows]]:
     def make(fact: Any, noted: list[Noted]) -> Iterator[Rows]:
         reason = getattr(fact, "message", None) or getattr(fact, "phase", None)
         for job in _jobs(noted):
-            yield of_job(job, fact.at_ms, event)._replace(**hand_out_of(job), reason=reason)
+            yield of_hand_out(job, fact.at_ms, event, reason=reason)
 
     return make
 
@@ -170,18 +167,12 @@ def _deleted(
     for each in noted:
         if isinstance(each, RunsNoted):
             if each.starts:
-                was_ready = each.state is _READY or each.lease is not None
                 yield of_runs(each, fact.at_ms, "deleted")._replace(
-                    **run_hand_out_of(each),
-                    pushed_at=each.lot.pushed_ms,
-                    ready_at=(each.ready_ms or each.lot.pushed_ms) if was_ready else None,
-                    attempts=0, stalls=0, releases=0, final=True, reason=reason,
-                )  # fmt: skip
+                    **run_hand_out_of(each), final=True, reason=reason
+                )
             continue
         for job in each.jobs:
-            yield of_job(job, fact.at_ms, "deleted")._replace(
-                **hand_out_of(job), final=True, reason=reason
-            )
+            yield of_hand_out(job, fact.at_ms, "deleted", final=True, reason=reason)
     if isinstance(fact, queue_entries.QueueDeleted):
         yield Rows(fact.at_ms, "queue_deleted", fact.queue)
 

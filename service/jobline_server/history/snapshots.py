@@ -73,20 +73,23 @@ def hand_out_of(job: JobSnapshot) -> dict[str, Any]:
     return columns
 
 
+def of_hand_out(job: JobSnapshot, at_ms: int, event: str, **columns: Any) -> Rows:
+    """Returns a row of a job with its hand-out; `columns` are those of the event, and count more."""
+    return of_job(job, at_ms, event)._replace(**(hand_out_of(job) | columns))
+
+
 def run_hand_out_of(noted: RunsNoted) -> dict[str, Any]:
-    """Returns the columns of the hand-out of a run; none if it is not leased."""
-    lease = noted.lease
-    if lease is None:
-        return {}
-    return {
-        "delivery": lease.delivery,
-        "attempt": 1,
-        "worker": lease.holder.worker or None,
-        "worker_version": lease.holder.version or None,
-        "pushed_at": noted.lot.pushed_ms,
-        "leased_at": lease.leased_ms,
-        "first_leased_at": lease.leased_ms,
-    }
+    """Returns the columns of the hand-out of a run, as `hand_out_of` for a job."""
+    lease, pushed_ms = noted.lease, noted.lot.pushed_ms
+    columns: dict[str, Any] = {"pushed_at": pushed_ms, "attempts": 0, "stalls": 0, "releases": 0}
+    if lease is not None or noted.state is JobState.READY:
+        columns["ready_at"] = noted.ready_ms or pushed_ms
+    if lease is not None:
+        columns["delivery"], columns["attempt"] = lease.delivery, 1
+        columns["worker"] = lease.holder.worker or None
+        columns["worker_version"] = lease.holder.version or None
+        columns["leased_at"] = columns["first_leased_at"] = lease.leased_ms
+    return columns
 
 
 def sizes_of(
