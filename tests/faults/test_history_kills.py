@@ -15,7 +15,7 @@ from jobline_server.testing import ServerProcess
 
 pytestmark = pytest.mark.fault
 
-KILLS = 6
+KILLS = 5
 QUEUES = ("a", "b", "c")
 MANY = 200
 
@@ -35,10 +35,11 @@ async def produce(client: AsyncClient, accepted: list[int]) -> None:
     number = 0
     while True:
         number += 1
+        await asyncio.sleep(0.005)
         queue = QUEUES[number % len(QUEUES)]
         try:
             if number % 5:
-                lot = await client.push_payloads(queue, [b"x" * 20] * MANY)
+                lot = await client.push_payloads(queue, [b"x" * 20] * MANY, max_attempts=2)
                 accepted += lot.ids
             else:
                 pushed = await client.push(queue, b"one", priority=number % 3, max_attempts=2)
@@ -51,7 +52,7 @@ async def consume(client: AsyncClient, queue: str) -> None:
     """Pulls until it is cancelled; completes most jobs, fails some."""
     while True:
         try:
-            jobs = await client.pull(queue, max_jobs=150, wait=0.2)
+            jobs = await client.pull(queue, max_jobs=150, wait=0.2, lease=2)
             bad = [job for job in jobs if job.id % 11 == 0]
             await client.ack(*[job for job in jobs if job.id % 11])
             for job in bad:
