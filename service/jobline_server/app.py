@@ -159,7 +159,7 @@ class Server:
             # pyarrow takes as long to load as all the rest.
             from jobline_server.history_port import make_exporter
 
-            self.exporter = make_exporter(self.settings)
+            self.exporter = make_exporter(self.settings, self.clock)
         return self.exporter
 
     async def _start_background(self) -> None:
@@ -204,7 +204,7 @@ class Server:
 
         server = metrics.ServerCollector(self.runtime, version=VERSION, transport=self.transport)
         app = pages.make_pages(
-            metrics.make_registry(server, self.meters, self.background.records),
+            metrics.make_registry(server, self.meters, self.background.records, self.exporter),
             refresh=server.refresh,
             version=VERSION,
             failing=self.runtime.failing,

@@ -1,10 +1,11 @@
-"""Makes the exporter of the history, and what it is made of. Only a server that exports loads it."""
+"""Makes the exporter of the history. Only a server that exports loads it, with pyarrow."""
 
 from __future__ import annotations
 
 from jobline_server.config import ConfigurationError, Settings
 from jobline_server.history.destination import destination_of
 from jobline_server.history.spool import Spool
+from jobline_server.runtime.clock import Clock
 from jobline_server.runtime.exporter import Exporter, ExporterSettings
 from jobline_server.telemetry.log import logger
 
@@ -12,7 +13,7 @@ LOG = logger("app")
 FOLDER = "history"
 
 
-def make_exporter(settings: Settings) -> Exporter:
+def make_exporter(settings: Settings, clock: Clock) -> Exporter:
     """Returns the exporter, not started. Raises `ConfigurationError` if what it needs is not
     installed, or if the destination's URL cannot be understood.
     """
@@ -26,4 +27,5 @@ def make_exporter(settings: Settings) -> Exporter:
         spool,
         destination,
         ExporterSettings(settings.history_seconds, int(settings.history_file_bytes)),
+        clock,
     )

@@ -88,7 +88,7 @@ async def test_no_event_is_lost_or_doubled_by_kills(tmp_path: Path) -> None:
         await asyncio.sleep(1)
         tasks[0].cancel()
         for queue in QUEUES:
-            while await live(client, queue):
+            while await live(client, queue):  # noqa: ASYNC110  # the server is another process
                 await asyncio.sleep(0.1)
         for task in tasks:
             task.cancel()

@@ -44,8 +44,8 @@ class Ended:
 @dataclass(slots=True)
 class RunsEnded:
     """Members of one lot that ended in the same way, as runs of ids. `delivery`, `worker`,
-    `leased_ms` and `version` are those of their lease, 0 and "" if they were never leased. `before` is the state
-    that all of them were in.
+    `version` and `leased_ms` are those of their lease, 0 and "" if they were never leased. `before`
+    is the state that all of them were in.
     """
 
     lot: Lot

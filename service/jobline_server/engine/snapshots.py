@@ -9,17 +9,14 @@ they do not change any more.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.job import Job
 from jobline_server.engine.lot import Lot, RunLease
 from jobline_server.engine.ties import Ties
 from jobline_server.engine.values import JobOptions, JobState
-
-if TYPE_CHECKING:
-    from jobline_server.engine.state import ShardState
 
 
 class JobSnapshot(NamedTuple):
@@ -63,9 +60,9 @@ class RunsNoted(NamedTuple):
     lease: RunLease | None = None
 
 
-def snapshot_of(job: Job) -> JobSnapshot:
-    """Returns what is known of a job now."""
-    history, state = job.details.history, job.state
+def snapshot_of(job: Job, state: JobState | None = None) -> JobSnapshot:
+    """Returns what is known of a job now; of one that has ended, with the `state` before."""
+    history = job.details.history
     if history:
         # The oldest are dropped from a long history.
         first_leased_ms = history[0].leased_ms if history[0].attempt == 1 else 0
@@ -76,7 +73,7 @@ def snapshot_of(job: Job) -> JobSnapshot:
         job.queue.name,
         job.options,
         job.ties,
-        state,
+        job.state if state is None else state,
         len(job.payload),
         job.pushed_ms,
         job.ready_ms,
@@ -90,29 +87,3 @@ def snapshot_of(job: Job) -> JobSnapshot:
         first_leased_ms,
         job.holder,
     )
-
-
-def note_jobs(shard: ShardState, jobs: Iterable[Job]) -> None:
-    """Notes single jobs, if a history is kept. Volatile ones are in none."""
-    if shard.load.keeps_history:
-        noted = [snapshot_of(job) for job in jobs if not job.volatile]
-        if noted:
-            shard.effects.append(JobsNoted(noted))
-
-
-def note_runs(
-    shard: ShardState, lot: Lot, runs: Iterable[tuple[int, int]], lease: RunLease | None = None
-) -> None:
-    """Notes waiting or leased members of a lot, if a history is kept."""
-    if shard.load.keeps_history and not lot.volatile:
-        starts, counts = zip(*runs, strict=True) if (runs := list(runs)) else ((), ())
-        state = lot.state if lease is None else JobState.ACTIVE
-        shard.effects.append(RunsNoted(lot, state, starts, counts, lot.ready_ms, lease))
-
-
-def note_lot(shard: ShardState, lot: Lot) -> None:
-    """Notes all members of a lot that is about to be deleted, if a history is kept."""
-    if shard.load.keeps_history:
-        note_runs(shard, lot, lot.waiting_runs())
-        for lease in lot.leases:
-            note_runs(shard, lot, [(job_id, 1) for job_id in lease.open_ids()], lease)

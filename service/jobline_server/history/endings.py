@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from jobline_server.engine.endings import JobsEnded, RunsEnded
 from jobline_server.engine.snapshots import snapshot_of
 from jobline_server.engine.values import EndReason, JobState
 from jobline_server.history.rows import Rows
-from jobline_server.history.snapshots import hand_out_of, of_job, sizes_of
+from jobline_server.history.snapshots import of_hand_out, sizes_of
 
 EVENTS = {
     JobState.COMPLETED: "completed",
@@ -66,17 +67,13 @@ def jobs_ended(ending: JobsEnded) -> Iterator[Rows]:
     for job in ending.jobs:
         if job.volatile:
             continue
-        found = snapshot_of(job)._replace(state=before)
-        columns = hand_out_of(found)
+        more: dict[str, Any] = {"attempts": job.attempts + is_completed}
         if ending.state is JobState.DEAD and before is _ACTIVE and job.details.history:
             # An attempt that failed is counted already, and a lost lease is not an attempt.
-            columns["attempt"] = job.details.history[-1].attempt
-        columns["attempts"] = job.attempts + is_completed
-        yield of_job(found, ending.ended_ms, event)._replace(
-            **columns,
-            final=True,
-            reason=reason,
-            error_type=(error.type or None) if error else None,
-            error=(error.message or None) if error else None,
-            result_bytes=len(ending.results.get(job.id, b"")) if is_completed else None,
-        )
+            more["attempt"] = job.details.history[-1].attempt
+        if is_completed:
+            more["result_bytes"] = len(ending.results.get(job.id, b""))
+        if error is not None:
+            more["error_type"], more["error"] = error.type or None, error.message or None
+        found = snapshot_of(job, before)
+        yield of_hand_out(found, ending.ended_ms, event, final=True, reason=reason, **more)

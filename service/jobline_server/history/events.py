@@ -19,7 +19,7 @@ from jobline_server.engine import (
 )
 from jobline_server.engine.effects import Applied, KeyHandedOver
 from jobline_server.engine.endings import JobsEnded, RunsEnded
-from jobline_server.engine.snapshots import JobsNoted, JobSnapshot, RunsNoted
+from jobline_server.engine.snapshots import JobSnapshot, JobsNoted, RunsNoted
 from jobline_server.engine.values import JobState, ReleaseReason
 from jobline_server.history.endings import jobs_ended, runs_ended
 from jobline_server.history.pushes import jobs_pushed, jobs_retried, lot_pushed
@@ -145,9 +145,7 @@ def _unblocked(fact: Any, noted: Noted) -> Iterator[Rows]:
         )
 
 
-def _all_unblocked(
-    fact: blocked_entries.JobsUnblocked, noted: list[Noted]
-) -> Iterator[Rows]:
+def _all_unblocked(fact: blocked_entries.JobsUnblocked, noted: list[Noted]) -> Iterator[Rows]:
     for each in noted:
         yield from _unblocked(fact, each)
 

@@ -18,6 +18,11 @@ from jobline_server.history.schema import TABLE_SCHEMA, path_of
 from jobline_server.history.tables import Batch, expand, hours_of
 
 COMPRESSION_LEVEL = 1
+# Of values that mostly grow by one, differences need a twentieth of the room of a dictionary.
+_IN_ORDER = {"offset": "DELTA_BINARY_PACKED", "job_id": "DELTA_BINARY_PACKED"}
+_WITH_DICTIONARY = [name for name in TABLE_SCHEMA.names if name not in _IN_ORDER]
+# Those by which readers skip row groups; statistics of all are a third of the time.
+_WITH_STATISTICS = ["at", "event", "queue", "job_id", "offset"]
 
 
 class Encoded(NamedTuple):
@@ -70,7 +75,9 @@ class OpenFiles:
                 TABLE_SCHEMA,
                 compression="zstd",
                 compression_level=COMPRESSION_LEVEL,
-                use_dictionary=True,
+                use_dictionary=_WITH_DICTIONARY,
+                column_encoding=_IN_ORDER,
+                write_statistics=_WITH_STATISTICS,
                 store_schema=False,
             )
             opened = self._open[shard, hour] = _Open(sink, writer, offsets[0].as_py())

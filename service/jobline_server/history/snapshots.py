@@ -8,7 +8,8 @@ from jobline_server.engine.snapshots import JobSnapshot, RunsNoted
 from jobline_server.engine.values import JobState
 from jobline_server.history.rows import Rows
 
-_ACTIVE = JobState.ACTIVE
+# Enum attribute access is slow before Python 3.12.
+_ACTIVE, _READY = JobState.ACTIVE, JobState.READY
 _ONE = (1,)
 
 
@@ -49,40 +50,43 @@ def of_runs(noted: RunsNoted, at_ms: int, event: str) -> Rows:
     )
 
 
-def hand_out_of(job: JobSnapshot) -> dict[str, Any]:
-    """Returns the columns of a job's hand-out, and of its life so far; of a job that is not leased,
-    only the latter.
+def of_hand_out(job: JobSnapshot, at_ms: int, event: str, **more: Any) -> Rows:
+    """Returns a row of a job with its life so far and, if it is leased, its hand-out; `more` are
+    the columns of the event, and count before these.
     """
+    options = job.options
     columns: dict[str, Any] = {
+        "name": options.name or None,
+        "group": job.ties.group or None,
+        "priority": options.priority,
         "pushed_at": job.pushed_ms,
         "first_leased_at": job.first_leased_ms or None,
         "attempts": job.attempts,
         "stalls": job.stalls,
         "releases": job.releases,
+        "batch_id": options.rules.batch_id or None,
+        "payload_bytes": job.payload_bytes,
     }
     if job.state is _ACTIVE:
         holder = job.holder
         columns["delivery"] = job.delivery
         columns["attempt"] = job.attempts + 1
         columns["leased_at"] = job.leased_ms
+        columns["ready_at"] = job.ready_ms or job.pushed_ms
         if holder is not None:
             columns["worker"] = holder.worker or None
             columns["worker_version"] = holder.version or None
-    if job.state is _ACTIVE or job.state is JobState.READY:
+    elif job.state is _READY:
         columns["ready_at"] = job.ready_ms or job.pushed_ms
-    return columns
-
-
-def of_hand_out(job: JobSnapshot, at_ms: int, event: str, **columns: Any) -> Rows:
-    """Returns a row of a job with its hand-out; `columns` are those of the event, and count more."""
-    return of_job(job, at_ms, event)._replace(**(hand_out_of(job) | columns))
+    columns |= more
+    return Rows(at_ms, event, job.queue, (job.id,), _ONE, **columns)
 
 
 def run_hand_out_of(noted: RunsNoted) -> dict[str, Any]:
-    """Returns the columns of the hand-out of a run, as `hand_out_of` for a job."""
+    """Returns the columns of the hand-out of a run, as `of_hand_out` for a job."""
     lease, pushed_ms = noted.lease, noted.lot.pushed_ms
     columns: dict[str, Any] = {"pushed_at": pushed_ms, "attempts": 0, "stalls": 0, "releases": 0}
-    if lease is not None or noted.state is JobState.READY:
+    if lease is not None or noted.state is _READY:
         columns["ready_at"] = noted.ready_ms or pushed_ms
     if lease is not None:
         columns["delivery"], columns["attempt"] = lease.delivery, 1

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from time import monotonic, time
+from time import monotonic
 from typing import TypeVar
 
 from jobline_server.engine.effects import Applied
@@ -28,6 +28,7 @@ from jobline_server.history.files import Encoded, OpenFiles
 from jobline_server.history.rows import ShardRows
 from jobline_server.history.spool import Spool
 from jobline_server.history.tables import Batch, batch_of
+from jobline_server.runtime.clock import Clock
 from jobline_server.runtime.commits.batches import CommittedBatch
 from jobline_server.runtime.export_sender import Sender, report
 from jobline_server.runtime.loops import pause_after
@@ -73,8 +74,11 @@ class _ShardExport:
 class Exporter:
     """Exports the events of the shards that are recovered through it (`witness`)."""
 
-    def __init__(self, spool: Spool, destination: Destination, settings: ExporterSettings) -> None:
+    def __init__(
+        self, spool: Spool, destination: Destination, settings: ExporterSettings, clock: Clock
+    ) -> None:
         self._spool = spool
+        self._clock = clock
         self._settings = settings
         self._files = OpenFiles()
         self._exported = spool.exported()
@@ -121,6 +125,8 @@ class Exporter:
 
     def start(self) -> None:
         """Starts the tasks. Call it when all shards are open."""
+        # From now on nothing is left out, even if this process ends before it stores any file.
+        self._spool.save_exported(self._exported)
         self._task = asyncio.get_running_loop().create_task(self._keep_writing())
         self.sender.start()
 
@@ -156,7 +162,7 @@ class Exporter:
             while export.finished:
                 file = export.finished[0]
                 if not await self._in_thread(self._spool.put, file):
-                    LOG.error("the disk has no room for the history: events are lost", file=file.path)
+                    LOG.error("no room for the history: events are lost", file=file.path)
                 export.finished.pop(0)
                 self.files_total += 1
                 self.rows_total += file.rows
@@ -166,7 +172,8 @@ class Exporter:
 
     async def _save(self) -> None:
         async with self._saving:
-            offsets = {number: export.stored for number, export in self._shards.items()}
+            stored = {number: export.stored for number, export in self._shards.items()}
+            offsets = self._exported | stored
             if offsets != self._exported:
                 await self._in_thread(self._spool.save_exported, offsets)
                 self._exported = offsets
@@ -240,7 +247,7 @@ class Exporter:
         """Returns the age of the oldest event that the destination does not have yet."""
         oldest = [each.rows.rows[0].at for each in self._shards.values() if each.rows.rows]
         oldest += [*self._spool.oldest_ms(), *self._files.oldest_ms()]
-        return max(time() - min(oldest) / 1_000, 0.0) if oldest else 0.0
+        return max((self._clock.now().wall_ms - min(oldest)) / 1_000, 0.0) if oldest else 0.0
 
 
 def _is_much(rows: ShardRows, jobs: int, runs: int) -> bool:

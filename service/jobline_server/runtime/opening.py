@@ -75,10 +75,15 @@ async def open_runtime(
         kept=replayed.in_order(),
     )
     if exporter is not None:
-        runtime.core.listen("commit_history", exporter.on_committed)
-        runtime.checkpoints.history = exporter
-        exporter.start()
+        _export(runtime, exporter)
     return runtime
+
+
+def _export(runtime: Runtime, exporter: Exporter) -> None:
+    """Has all that is committed from now on exported."""
+    runtime.core.listen("commit_history", exporter.on_committed)
+    runtime.checkpoints.history = exporter
+    exporter.start()
 
 
 def _both(one: Witness, other: Witness) -> Witness:

@@ -7,12 +7,12 @@ from jobline_server.engine.apply.attempts import note_attempt
 from jobline_server.engine.apply.blocked import wait_for_parents
 from jobline_server.engine.apply.bookkeeping import mark_job, single, unlease
 from jobline_server.engine.apply.limiters import count_ended
+from jobline_server.engine.apply.noted import note_jobs
 from jobline_server.engine.apply.table import ApplyTable
 from jobline_server.engine.blocked_entries import ChildrenAdded, JobSetAside
 from jobline_server.engine.expiring import expect_expiry
 from jobline_server.engine.liveness import not_live
 from jobline_server.engine.parents_left import left_of
-from jobline_server.engine.snapshots import note_jobs
 from jobline_server.engine.state import ShardState
 from jobline_server.engine.states import Move, live
 from jobline_server.engine.values import AttemptOutcome, JobState, LeaseReason

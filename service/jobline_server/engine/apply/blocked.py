@@ -7,13 +7,13 @@ from functools import partial
 
 from jobline_server.engine.apply.bookkeeping import mark_job
 from jobline_server.engine.apply.lanes import put_at_tail
+from jobline_server.engine.apply.noted import note_jobs
 from jobline_server.engine.apply.table import ApplyTable
 from jobline_server.engine.blocked_entries import JobsUnblocked
 from jobline_server.engine.entries import JobsPushed
 from jobline_server.engine.job import Job
 from jobline_server.engine.liveness import not_live
 from jobline_server.engine.parents_left import left_of
-from jobline_server.engine.snapshots import note_jobs
 from jobline_server.engine.state import ShardState
 from jobline_server.engine.states import Move, live
 from jobline_server.engine.values import JobState

@@ -18,11 +18,11 @@ from jobline_server.engine.apply.ends import (
     singles_and_runs,
 )
 from jobline_server.engine.apply.limiters import count_run_ended
+from jobline_server.engine.apply.noted import note_jobs, note_runs
 from jobline_server.engine.apply.table import ApplyTable
 from jobline_server.engine.endings import EndedChange
 from jobline_server.engine.entries import JobsAgedOut, JobsDeleted
 from jobline_server.engine.job import Job
-from jobline_server.engine.snapshots import note_jobs, note_runs
 from jobline_server.engine.state import ShardState
 from jobline_server.engine.states import IllegalMove, Move, after, live
 from jobline_server.engine.values import WAITING_STATES, JobState, RevokeReason

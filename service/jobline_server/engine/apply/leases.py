@@ -18,6 +18,7 @@ from jobline_server.engine.apply.bookkeeping import (
 )
 from jobline_server.engine.apply.fronts import reach, ready_lane, turn_back
 from jobline_server.engine.apply.limiters import count_ended, take_permits
+from jobline_server.engine.apply.noted import note_jobs, note_runs
 from jobline_server.engine.apply.pushes import make_ready
 from jobline_server.engine.apply.sticky import note_sticky
 from jobline_server.engine.apply.table import ApplyTable
@@ -36,7 +37,6 @@ from jobline_server.engine.lane import SMALL_BYTES, Lane
 from jobline_server.engine.lot import RunLease
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.rules import NO_RULES
-from jobline_server.engine.snapshots import note_jobs, note_runs
 from jobline_server.engine.state import ShardState
 from jobline_server.engine.states import IllegalMove, Move, live
 from jobline_server.engine.timeouts import start_run_timeout, start_timeouts

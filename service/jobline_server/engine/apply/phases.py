@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from jobline_server.engine.apply.bookkeeping import mark_job, single
+from jobline_server.engine.apply.noted import note_jobs
 from jobline_server.engine.apply.table import ApplyTable
 from jobline_server.engine.job import Details
 from jobline_server.engine.phases import FinishedPhase, overall_progress
 from jobline_server.engine.records import JobRecord
 from jobline_server.engine.report_entries import PhaseCompleted
-from jobline_server.engine.snapshots import note_jobs
 from jobline_server.engine.state import ShardState
 
 

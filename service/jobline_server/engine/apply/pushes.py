@@ -11,6 +11,7 @@ from jobline_server.engine.apply.bookkeeping import add_jobs, add_lot, mark_job,
 from jobline_server.engine.apply.claims import take_unique_key
 from jobline_server.engine.apply.fair_lanes import make_ready_fairly
 from jobline_server.engine.apply.lanes import put_at_tail, put_in_lane
+from jobline_server.engine.apply.noted import note_jobs, note_runs
 from jobline_server.engine.apply.phases import retain_phases
 from jobline_server.engine.apply.table import ApplyTable
 from jobline_server.engine.endings import EndedChange
@@ -22,7 +23,6 @@ from jobline_server.engine.lot import Lot
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.records import JobRecord
 from jobline_server.engine.rules import NO_RULES
-from jobline_server.engine.snapshots import note_jobs, note_runs
 from jobline_server.engine.state import ShardState
 from jobline_server.engine.states import Move, live
 from jobline_server.engine.tables import part_of

@@ -10,6 +10,7 @@ from jobline_server.engine.apply.bookkeeping import drop_job, remove_lot, run_ke
 from jobline_server.engine.apply.fair_switch import heed_fair
 from jobline_server.engine.apply.group_rates import change_default_rate
 from jobline_server.engine.apply.limiters import free_permits, free_run
+from jobline_server.engine.apply.noted import note_jobs, note_lot
 from jobline_server.engine.apply.schedules import drop_schedules
 from jobline_server.engine.apply.table import ApplyTable
 from jobline_server.engine.blocks import BLOCK_IDS
@@ -25,7 +26,6 @@ from jobline_server.engine.queue_entries import (
     QueuePaused,
     QueueResumed,
 )
-from jobline_server.engine.snapshots import note_jobs, note_lot
 from jobline_server.engine.state import ShardState
 from jobline_server.engine.states import Move, after
 from jobline_server.engine.values import JobState, RevokeReason

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from jobline_server.engine.apply.bookkeeping import mark_job, single
+from jobline_server.engine.apply.noted import note_jobs
 from jobline_server.engine.apply.table import ApplyTable
 from jobline_server.engine.job_log import JobLog
 from jobline_server.engine.report_entries import JobLogged, JobReported
-from jobline_server.engine.snapshots import note_jobs
 from jobline_server.engine.state import ShardState
 
 

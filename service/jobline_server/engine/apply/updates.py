@@ -14,10 +14,10 @@ from jobline_server.engine.apply.bookkeeping import mark_job, single
 from jobline_server.engine.apply.group_changes import replace_ready
 from jobline_server.engine.apply.groups import waits_in_line
 from jobline_server.engine.apply.lanes import put_at_tail
+from jobline_server.engine.apply.noted import note_jobs
 from jobline_server.engine.apply.table import ApplyTable
 from jobline_server.engine.job import Job
 from jobline_server.engine.lane import lane_key
-from jobline_server.engine.snapshots import note_jobs
 from jobline_server.engine.state import ShardState
 from jobline_server.engine.states import Move, live
 from jobline_server.engine.update_entries import JobUpdated, KeyForgotten

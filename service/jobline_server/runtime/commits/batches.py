@@ -34,4 +34,4 @@ class CommittedBatch:
                 elif isinstance(effect, Revoked):
                     self.revoked.append(effect)
                 elif type(effect) not in NO_ENDINGS:
-                    self.endings.append(effect)
+                    self.endings.append(effect)  # type: ignore[arg-type]  # all others are there
