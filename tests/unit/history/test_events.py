@@ -60,7 +60,8 @@ def test_jobs_that_go_with_their_queue_end_with_all_that_is_known() -> None:
 def test_phases_are_events_of_their_job() -> None:
     world = keeping()
     world.plain(b"x")
-    pushed = world.one().id
+    (pushed,) = world.shard.lots.lots
+    world.lease(1)
     taken(world)
     fact = PhaseCompleted(world.now.wall_ms, "q", pushed, "download", b"", 0.5)
     world.shard.emit(fact)
