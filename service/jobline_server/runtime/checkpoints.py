@@ -56,6 +56,18 @@ class KeepsHistory(Protocol):
         """Stores all events of a shard that are committed so far, durably. Raises `OSError`."""
 
 
+class NotStored(Exception):
+    """The history could not store events. No harm is done to the store."""
+
+
+async def _stored(step: Awaitable[None]) -> None:
+    """Waits for the history. Raises `NotStored` after any failure: the queue goes on without it."""
+    try:
+        await step
+    except Exception as error:
+        raise NotStored from error
+
+
 class Checkpoints:
     """Takes checkpoints of shards, one at a time."""
 
@@ -129,7 +141,7 @@ class Checkpoints:
             # Most of what ended is durable before commits have to wait for the rest of it.
             await self._ended.writer.sync()
             if self.history is not None:
-                await self.history.prepare(slot.number)
+                await _stored(self.history.prepare(slot.number))
             async with commits.exclusive:
                 await self._finish(checkpoint, slot)
             await self._truncate(slot, share)
@@ -138,8 +150,8 @@ class Checkpoints:
             commits.disk_full = True
             checkpoint.abandon()
             await self._drop_staged(slot)
-        except OSError:
-            # Of the history, not of the store. The journal is kept, and its events with it.
+        except NotStored:
+            # The journal is kept, and its events with it.
             LOG.exception("a checkpoint waits for the history", shard=slot.number)
             checkpoint.abandon()
             await self._drop_staged(slot)
@@ -187,7 +199,7 @@ class Checkpoints:
         chain, rows_before = place.chain, place.journal_rows
         await self._ended.writer.sync()
         if self.history is not None:
-            await self.history.finish(slot.number)
+            await _stored(self.history.finish(slot.number))
         finish = partial(
             store.finish_checkpoint,
             slot.number,
