@@ -144,21 +144,6 @@ async def test_heartbeats_come_whatever_else_happens(
     assert not task.result().parts
 
 
-async def test_a_watch_that_resumes_is_told_when_it_has_caught_up(runtime: Runtime) -> None:
-    """Although the last rows have no event for it: a reader of a range waits for no heartbeat."""
-    begun = await now_of(runtime)
-    await push(runtime, 1, queue="quiet")
-    await push(runtime, 1, commits=3)
-    quiet = WatchFilter(frozenset({"quiet"}))
-    async with (
-        asyncio.timeout(5),
-        aclosing(runtime.feed.watch(quiet, begun, room=Room.RUNS)) as watch,
-    ):
-        answers = [await anext(watch) for _ in range(3)]
-    assert [bool(answer.parts) for answer in answers] == [False, True, False]
-    assert answers[-1].token == await now_of(runtime)
-
-
 async def test_a_quiet_watchers_token_moves_on_with_heartbeats(
     runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
