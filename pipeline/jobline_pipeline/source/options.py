@@ -51,6 +51,7 @@ _COLUMNS = {
     "delaycolumn": "delay",
     "runatcolumn": "run_at",
     "maxattemptscolumn": "max_attempts",
+    "contenttypecolumn": "content_type",
 }
 _WRITE = {"queue", "key", "runid", "atomic", "delay", "acklevel", "uniquemode", "calls", "patience"}
 _INTEGERS = {"priority", "max_attempts"}

@@ -50,7 +50,7 @@ async def now_of(server: Server) -> Position:
 async def runs_between(
     server: Server, chosen: Chosen, start: Position, end: Position
 ) -> AsyncGenerator[Sequence[Any], None]:
-    """Yields the runs of events after `start` and before `end`, those of an answer at a time. Raises
+    """Yields the runs of events after `start` and before `end`, an answer's at a time. Raises
     EventsGone.
     """
     async with aclosing(_answers(server, chosen, start.token())) as answers:

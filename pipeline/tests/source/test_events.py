@@ -9,9 +9,9 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
-from tests.source.conftest import Server
 
 from jobline import Client
+from tests.source.conftest import Server
 
 
 def stream(spark: SparkSession, server: Server, **options: str) -> DataFrame:
@@ -59,7 +59,10 @@ def test_available_now_ends_with_what_there_is(
     )
     (done,) = [row for row in rows if row.event == "completed"]
     assert (done.job_id, done.queue, done.state_before, done.state) == (
-        job.id, "now-a", "active", "completed",
+        job.id,
+        "now-a",
+        "active",
+        "completed",
     )
     assert (done.attempt, done.error) == (1, None)
 
@@ -127,8 +130,12 @@ def test_a_position_that_is_gone_is_said(
     query.stop()
 
 
-def test_a_stream_names_its_events(spark: SparkSession, shared_server: Server) -> None:
+def test_a_stream_names_its_events(
+    spark: SparkSession, shared_server: Server, tmp_path: Path
+) -> None:
     """Without them Spark would have given it the columns of jobs."""
     frame = spark.readStream.format("jobline").option("address", shared_server.address).load()
     with pytest.raises(PySparkException, match="a stream is of events"):
-        frame.writeStream.format("noop").option("checkpointLocation", "/tmp/none").start().awaitTermination(30)
+        frame.writeStream.format("noop").option(
+            "checkpointLocation", "/tmp/none"
+        ).start().awaitTermination(30)

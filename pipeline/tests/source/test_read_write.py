@@ -94,7 +94,8 @@ def test_options_come_from_columns(
     at = datetime(2027, 1, 2, tzinfo=UTC)
     frame = spark.createDataFrame(
         [("q-a", "k1", "n1", 1, {"h": "1"}, at, "one"), ("q-b", "k2", "n2", 2, {}, at, "two")],
-        "queue string, key string, kind string, p int, h map<string,string>, at timestamp, text string",
+        "queue string, key string, kind string, p int, h map<string,string>, at timestamp,"
+        " text string",
     )
     columns = {
         "queueColumn": "queue",
