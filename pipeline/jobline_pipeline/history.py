@@ -1,4 +1,4 @@
-"""Looks at exported files before Spark reads them: which are new, which repeat others, which are bad.
+"""Looks at exported files before Spark reads them: which are new, repeated, or bad.
 
 Only names and footers are read. A file holds all rows of its shard and hour between the offsets in
 its name, so a file whose offsets are all known is dropped whole, and one that overlaps is read for
@@ -48,7 +48,7 @@ class ExportedFile:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What is to be read of a file: `spans` of offsets, None for all; rows after `until_us` are not."""
+    """What is to be read of a file: `spans` of offsets, None for all; no rows after `until_us`."""
 
     file: ExportedFile
     spans: tuple[Span, ...] | None = None

@@ -18,8 +18,10 @@ from datetime import UTC, datetime
 from functools import reduce
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
+from pyspark.sql.types import DataType
 
 from jobline_pipeline import history
 from jobline_pipeline.gold import make_gold
@@ -28,11 +30,18 @@ from jobline_pipeline.schemas import spark_schema
 from jobline_pipeline.store import Batch, Store
 from jobline_pipeline.tables import attempts, events, files, jobs, open_jobs
 from jobline_pipeline.tables.slo import Objective
+from jobline_pipeline.tables.table import INT, LONG, STRING, TIME
 from jobline_pipeline.windows import is_within
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
+_ARROW: dict[DataType, pa.DataType] = {
+    STRING: pa.string(),
+    INT: pa.int32(),
+    LONG: pa.int64(),
+    TIME: pa.timestamp("us", tz="UTC"),
+}
 # Footers are small: opening a file is waiting, not work.
 _LOOKERS = 8
 # Tables that are written at the same time: one computes while another commits.
@@ -211,7 +220,21 @@ def _ledger(store: Store, work: Work, planned: Plan) -> DataFrame:
         )
         for file, taken, apart, status, reason in rows
     ]
-    return store.spark.createDataFrame(shown, files.TABLE.schema()).coalesce(1)
+    return _as_frame(store.spark, shown)
+
+
+def _as_frame(spark: SparkSession, rows: Sequence[tuple[object, ...]]) -> DataFrame:
+    """Returns rows of `files`. A table of Arrow needs no process of Python, a list of rows does."""
+    names = [column.name for column in files.TABLE.columns]
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(names)
+    arrow = pa.table(
+        [
+            pa.array(column, _ARROW[c.type])
+            for column, c in zip(columns, files.TABLE.columns, strict=True)
+        ],
+        names=names,
+    )
+    return files.TABLE.conform(spark.createDataFrame(arrow)).coalesce(1)
 
 
 def _time(us: int | None) -> datetime | None:

@@ -48,7 +48,7 @@ class Store:
     def read(self, table: Table) -> DataFrame:
         """Returns the rows of a table; none if it was never written."""
         if not self.exists(table):
-            return self.spark.createDataFrame([], table.schema())
+            return nothing(self.spark, table)
         return self.spark.read.format("delta").load(self.path(table))
 
     def append(self, table: Table, rows: DataFrame, batch: Batch) -> None:
@@ -86,6 +86,12 @@ class Store:
         if table.partition:
             writer = writer.partitionBy(table.partition)
         return writer.option("txnAppId", batch.query).option("txnVersion", batch.number)
+
+
+def nothing(spark: SparkSession, table: Table) -> DataFrame:
+    """Returns a table without rows. A range starts no process of Python; a list of rows would."""
+    typed = [F.lit(None).cast(c.type).alias(c.name) for c in table.columns]
+    return spark.range(0).select(typed)
 
 
 def count_of(store: Store, table: Table) -> int:

@@ -1,9 +1,9 @@
 """Follows the exported files: a stream whose rows are the names of new files.
 
 Spark's file source remembers in its checkpoint which files a batch had, so a batch that was cut off
-has the same files when it runs again. Only names and sizes go through the stream (the content column
-of `binaryFile` is never asked for); what is in the files is read by `ingest` as a plain batch, with
-all filters and columns pushed down.
+has the same files when it runs again. Only names and sizes go through the stream (the content
+column of `binaryFile` is never asked for); what is in the files is read by `ingest` as a plain
+batch, with all filters and columns pushed down.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from jobline_pipeline.tables.slo import Objective
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
 
 FILES_A_BATCH = 2000
 _BINARY_FILE = "path STRING, modificationTime TIMESTAMP, length BIGINT, content BINARY"
@@ -47,8 +47,8 @@ def follow(
     tell: Callable[[str], None],
     done: Callable[[int, Counts], None],
 ) -> StreamingQuery:
-    """Starts the stream; `tell` hears of steps, `done` of each batch. The caller waits for its end."""
-    events = _events_of(following.history)
+    """Starts the stream; `tell` hears of steps, `done` of each batch; the caller waits."""
+    events = events_of(following.history)
     new_files = (
         store.spark.readStream.format("binaryFile")
         .schema(_BINARY_FILE)
@@ -81,12 +81,12 @@ def checkpoint_of(store: Store) -> str:
 
 
 def _query_id(store: Store) -> str:
-    """Returns the id of the query, which a new checkpoint changes: batches count from 0 again then."""
+    """Returns the id of the query; a new checkpoint is another query, with batches from 0."""
     rows = store.spark.read.text(f"{checkpoint_of(store)}/metadata").collect()
     return str(json.loads(rows[0]["value"])["id"])
 
 
-def _events_of(history: str) -> str:
+def events_of(history: str) -> str:
     """Returns the directory of events; raises PipelineError if a local one is missing."""
     events = f"{history.rstrip('/')}/events"
     if "://" not in events and not Path(events).is_dir():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -85,7 +84,7 @@ class Shard:
             row_group_size=_ROW_GROUP,
             store_schema=False,
         )
-        os.replace(temporary, path)
+        temporary.replace(path)
         return size
 
     def _typed(self) -> pa.Schema:

@@ -23,7 +23,7 @@ Index = NDArray[np.int64]
 EVENT_NAMES = ("pushed", "leased", *ENDINGS)
 EVENT = {name: code for code, name in enumerate(EVENT_NAMES)}
 REASONS = ("draining", "lease lost", "by an operator", "ttl")
-# One job in 80 is the parent of the three after it, and the third of these depends on the other two.
+# One job in 80 is the parent of the three after it; the third of these depends on the other two.
 FLOW_EVERY, CHILDREN = 80, 3
 # One run of 400 jobs in 20,000 is a batch.
 BATCH_EVERY, BATCH_JOBS = 20_000, 400
@@ -327,4 +327,5 @@ def _service_us(
     mean = np.array([one.service_ms * 1000.0 for one in QUEUES])[queue]
     mean = np.where((version == 1) & (queue == 2), mean * 1.6, mean)
     drawn = np.exp(chance.standard_normal(len(queue)) * 1.0 - 0.5) * mean
-    return np.minimum(drawn, 1.2e9).astype(np.int64) + 100
+    run: Index = np.minimum(drawn, 1.2e9).astype(np.int64) + 100
+    return run

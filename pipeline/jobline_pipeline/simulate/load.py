@@ -112,7 +112,8 @@ def _arrivals(load: Load, queue: int) -> NDArray[np.int64]:
     shape = 1.0 + 0.75 * np.sin((hour - 8.0) * math.pi / 12.0)
     wanted = load.jobs * QUEUES[queue].share * shape / shape.sum()
     ends = np.rint(np.cumsum(wanted)).astype(np.int64)
-    return np.diff(ends, prepend=0)
+    counts: NDArray[np.int64] = np.diff(ends, prepend=0)
+    return counts
 
 
 @functools.lru_cache

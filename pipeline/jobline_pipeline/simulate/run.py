@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from itertools import pairwise
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -60,7 +61,7 @@ def _slices(load: Load, shard: int) -> list[tuple[int, int]]:
         edges = [
             load.start_us + hour * HOUR_US + HOUR_US * part // parts for part in range(parts + 1)
         ]
-        cut += list(zip(edges, edges[1:], strict=False))
+        cut += list(pairwise(edges))
     return cut
 
 

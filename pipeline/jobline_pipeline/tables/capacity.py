@@ -1,6 +1,6 @@
 """Gold `capacity`: how many workers each queue needed in each hour, for a short wait.
 
-Erlang C: with `c` workers, arrivals at random and `a` = arrivals × run time, the chance to wait is
+Erlang C: with `c` workers, random arrivals, `a` = arrivals × run time, jobs wait with chance
 
     B(0) = 1,   B(k) = a·B(k-1) / (k + a·B(k-1)),   C = c·B(c) / (c - a·(1 - B(c)))
 

@@ -1,9 +1,9 @@
 """Gold `error_groups`: errors whose messages are nearly the same, found by MinHash.
 
-Each message is a set of neighbouring pairs of words. Of such a set, HASHES hash functions keep their
-smallest value; two sets with the Jaccard similarity `s` agree in each with probability `s`. Values
-are compared in bands of ROWS: messages that agree in a whole band are near-duplicates. With 12 bands
-of 3 that is likely (> 90 %) from s = 0.6 and unlikely (< 10 %) below s = 0.2.
+Each message is a set of neighbouring pairs of words. Of such a set, each hash function keeps its
+smallest value; two sets with the Jaccard similarity `s` agree in it with probability `s`. Values
+are compared in bands of ROWS: messages that agree in a whole band are near-duplicates. With 12
+bands of 3 that is likely (> 90 %) from s = 0.6 and unlikely (< 10 %) below s = 0.2.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _bands(message: SparkColumn) -> SparkColumn:
     words = F.split(F.lower(message), r"[^\w<>]+")
     padded = F.concat(F.array(F.lit("^")), words, F.array(F.lit("$")))
     pairs = F.zip_with(padded, F.slice(padded, 2, 10_000), lambda a, b: F.concat_ws(" ", a, b))
-    hashed = F.array_distinct(F.transform(pairs, lambda pair: F.xxhash64(pair)))
+    hashed = F.array_distinct(F.transform(pairs, F.xxhash64))
     least = [
         F.array_min(F.transform(hashed, _hash_function(number))) for number in range(BANDS * ROWS)
     ]

@@ -11,7 +11,7 @@ from jobline_pipeline.tables.table import DOUBLE, LONG, STRING, TIME, Column, Ta
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# Rows are for the groups with the most work; the others of a queue and hour are counted in the index.
+# Rows are for the groups with the most work; the index counts the others of a queue and hour too.
 GROUPS_SHOWN = 100
 
 TABLE = Table(

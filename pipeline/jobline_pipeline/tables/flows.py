@@ -1,9 +1,9 @@
 """Gold `flows`: how long a flow of jobs took, and which of its jobs it waited for.
 
-A job waits for its children and for the jobs that it depends on. Of those, the one that ended last is
-*critical*: had it been faster, the waiting job would have begun earlier. The critical path goes from
-the root of a flow to its critical job, to the critical job of that one, and so on. The *slack* of a
-flow is how much faster the critical job of the root could have been before another one is critical.
+A job waits for its children and for the jobs that it depends on. Of those, the one that ended last
+is *critical*: had it been faster, the waiting job would have begun earlier. The critical path goes
+from the root of a flow to its critical job, to the critical job of that one, and so on. The *slack*
+of a flow is how much faster the critical job of the root could have been before another one is.
 """
 
 from __future__ import annotations

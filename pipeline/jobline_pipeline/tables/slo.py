@@ -88,8 +88,8 @@ def _objective(path: Path, given: dict[str, Any]) -> Objective:
         fits = False
     if not fits:
         raise PipelineError(
-            f"{path}: an objective has name, queue, measure ({', '.join(MEASURES)}), share (between "
-            f"0 and 1) and at_most (seconds, but for `completed`); this one is {given}."
+            f"{path}: an objective has name, queue, measure ({', '.join(MEASURES)}), share "
+            f"(between 0 and 1) and at_most (seconds, but for `completed`); this one is {given}."
         )
     return made
 
