@@ -108,11 +108,21 @@ class Shard:
             return pa.nulls(size, kind)
         column = rows[name]
         if name in self._words:
-            codes = pa.array(column.astype(np.int32), mask=column < 0)
-            return pa.DictionaryArray.from_arrays(codes, self._words[name])
+            return _as_words(column.astype(np.int32), self._words[name])
         if name == "final":
             return pa.array(column == 1, mask=column < 0)
         return pa.array(column, mask=_unknown(name, column)).cast(kind)
+
+
+def _as_words(codes: NDArray[np.int32], words: pa.Array) -> pa.Array:
+    """Returns words by their codes, NULL for -1; the dictionary has only what is used."""
+    used = np.zeros(len(words) + 1, np.bool_)
+    used[codes] = True
+    used[-1] = False
+    place = (np.cumsum(used) - 1).astype(np.int32)
+    return pa.DictionaryArray.from_arrays(
+        pa.array(place[codes], mask=codes < 0), words.filter(pa.array(used[:-1]))
+    )
 
 
 def _unknown(name: str, column: NDArray[Any]) -> NDArray[np.bool_] | None:

@@ -1,10 +1,10 @@
 """Gold `capacity`: how many workers each queue needed in each hour, for a short wait.
 
-Erlang C: with `c` workers, random arrivals, `a` = arrivals × run time, jobs wait with chance
+Erlang C: with `c` workers, random arrivals, `a` = arrivals × run time, the chance to wait
 
     B(0) = 1,   B(k) = a·B(k-1) / (k + a·B(k-1)),   C = c·B(c) / (c - a·(1 - B(c)))
 
-and the chance to wait longer than `t` is C·exp(-(c - a)·t / run time). The least `c` that keeps this
+and the chance to wait longer than `t` is C·exp(-(c - a)·t / run time). The least `c` that keeps it
 below 1 % is the answer. Run times that vary more than exponential ones make waits longer: `replay`
 hands the hour's own arrivals and run times out again and says how long they would have waited.
 """
