@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
+from jobline import AsyncClient, Client
 from jobline_pipeline.source import held
 from jobline_pipeline.source.lots import Lot, Rows
 from jobline_pipeline.source.options import Server as Target
 from jobline_pipeline.source.options import writing
 from jobline_pipeline.source.pushing import Pusher
 from tests.source.conftest import Server
-
-from jobline import AsyncClient, Client
 
 HOW = writing({"queue": "any", "atomic": "true"})
 

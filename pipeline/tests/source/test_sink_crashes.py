@@ -57,7 +57,11 @@ def assert_once(spark: SparkSession, server: Server, queue: str, rows: int) -> N
     frame = spark.read.format("jobline").schema("payload binary, state string")
     frame = frame.options(address=server.address, queues=queue).load()
     number = sf.col("payload").cast("string").cast("bigint")
-    found = frame.where("state != 'cancelled'").groupBy("state").agg(sf.count(number), sf.countDistinct(number), sf.max(number))
+    found = (
+        frame.where("state != 'cancelled'")
+        .groupBy("state")
+        .agg(sf.count(number), sf.countDistinct(number), sf.max(number))
+    )
     assert [tuple(row) for row in found.collect()] == [("ready", rows, rows, rows - 1)]
 
 
