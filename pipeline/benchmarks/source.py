@@ -12,7 +12,8 @@ import argparse
 import asyncio
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -137,11 +138,17 @@ def measure(spark: SparkSession, address: str, rows: int) -> None:
             best(rows, what, lambda folder=folder, limit=limit: on.stream(folder, limit), tries=1)
 
 
-async def served(use: Callable[[str], Awaitable[None]]) -> None:
-    """Runs a server in a process of its own."""
+@contextmanager
+def served() -> Iterator[str]:
+    """Runs a server in a process of its own; gives its address."""
+    loop = asyncio.new_event_loop()
     with tempfile.TemporaryDirectory(prefix="jobline-bench-") as folder:
-        async with ServerProcess(Path(folder) / "data") as server:
-            await use(server.address)
+        server = ServerProcess(Path(folder) / "data")
+        loop.run_until_complete(server.start())
+        try:
+            yield server.address
+        finally:
+            loop.run_until_complete(server.kill())
 
 
 def main() -> None:
@@ -151,12 +158,9 @@ def main() -> None:
     rows = parser.parse_args().rows
     spark = launched("bench", master="local[2]", memory="2g").getOrCreate()
     register(spark)
-
-    async def use(address: str) -> None:
-        await asyncio.to_thread(measure, spark, address, rows)
-
     try:
-        asyncio.run(served(use))
+        with served() as address:
+            measure(spark, address, rows)
     finally:
         spark.stop()
 

@@ -7,7 +7,6 @@ are a partition; the order within a shard is that of its journal.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 from collections.abc import Iterator, Sequence
@@ -29,7 +28,7 @@ from jobline_pipeline.source import watching
 from jobline_pipeline.source.conversions import runs_batch
 from jobline_pipeline.source.options import EventsWanted, Server
 from jobline_pipeline.source.positions import Position, from_offset
-from jobline_pipeline.source.threads import iterate
+from jobline_pipeline.source.threads import iterate, run
 from jobline_pipeline.source.watching import Chosen, EventsGone
 
 logger = logging.getLogger("jobline.pipeline")
@@ -87,7 +86,7 @@ class EventsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if target is not None and not rows:
             return target.as_offset()
         try:
-            found, events = asyncio.run(self._reached(begun, rows or 1, target))
+            found, events = run(self._reached(begun, rows or 1, target))
         except EventsGone:
             if self._wanted.fails_on_loss:
                 raise
@@ -134,4 +133,4 @@ class EventsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             logger.warning("events from %s to %s are gone", partition.start, partition.end)
 
     def _now(self) -> Position:
-        return asyncio.run(watching.now_of(self._server))
+        return run(watching.now_of(self._server))

@@ -6,7 +6,6 @@ begin a list within a queue. While a page is converted, the next one is on its w
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, Iterator
 from dataclasses import dataclass, replace
 
@@ -22,7 +21,7 @@ from jobline_pipeline.problems import PipelineError
 from jobline_pipeline.source.clients import connected, read
 from jobline_pipeline.source.conversions import WITH_PAYLOADS, jobs_batch
 from jobline_pipeline.source.options import JobsWanted, Server
-from jobline_pipeline.source.threads import iterate
+from jobline_pipeline.source.threads import iterate, run
 
 
 @dataclass
@@ -43,7 +42,7 @@ class JobsReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """Returns a partition for each queue. Raises PipelineError for one that there is not."""
-        names = asyncio.run(self._queues())
+        names = run(self._queues())
         return [QueuePartition(name) for name in names or [""]]
 
     async def _queues(self) -> list[str]:

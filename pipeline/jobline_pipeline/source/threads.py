@@ -1,11 +1,16 @@
-"""Runs an asynchronous generator in a thread: what it waits for comes while others compute."""
+"""The event loop of a process, in a thread: Spark calls what blocks, a client belongs to a loop.
+
+There is one loop, which is never closed: gRPC logs errors about loops that end before it does.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import queue
 import threading
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
+from concurrent.futures import CancelledError
 from contextlib import aclosing, suppress
 from typing import Any, TypeVar
 
@@ -14,35 +19,44 @@ T = TypeVar("T")
 _END = object()
 # How soon a full queue is looked at again by the thread that fills it.
 _LOOK_SECONDS = 0.002
+_made: dict[int, asyncio.AbstractEventLoop] = {}
+_making = threading.Lock()
+
+
+def run(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Runs a coroutine to its end; a caller that is interrupted cancels it."""
+    future = asyncio.run_coroutine_threadsafe(coroutine, _loop())
+    try:
+        return future.result()
+    finally:
+        future.cancel()
 
 
 def iterate(make: Callable[[], AsyncGenerator[T, None]], *, ahead: int = 4) -> Iterator[T]:
     """Yields what a generator yields, up to `ahead` items read in advance; raises what it raises.
-    A caller that stops early cancels it.
+    A caller that stops early ends it.
     """
     items: queue.Queue[Any] = queue.Queue(ahead)
-    loop = asyncio.new_event_loop()
-    task = loop.create_task(_read(make, items))
-    thread = threading.Thread(target=_run, args=(loop, task), name="jobline-source", daemon=True)
-    thread.start()
+    future = asyncio.run_coroutine_threadsafe(_read(make, items), _loop())
     try:
         while (item := items.get()) is not _END:
             if isinstance(item, Exception):
                 raise item
             yield item
     finally:
-        with suppress(RuntimeError):  # the loop is over
-            loop.call_soon_threadsafe(task.cancel)
-        thread.join()
+        future.cancel()
+        with suppress(CancelledError):
+            future.result()
 
 
-def _run(loop: asyncio.AbstractEventLoop, task: asyncio.Task[None]) -> None:
-    try:
-        with suppress(asyncio.CancelledError):
-            loop.run_until_complete(task)
-        loop.run_until_complete(loop.shutdown_asyncgens())
-    finally:
-        loop.close()
+def _loop() -> asyncio.AbstractEventLoop:
+    """Returns the loop of this process, which a fork does not inherit."""
+    with _making:
+        loop = _made.get(os.getpid())
+        if loop is None:
+            loop = _made[os.getpid()] = asyncio.new_event_loop()
+            threading.Thread(target=loop.run_forever, name="jobline-source", daemon=True).start()
+        return loop
 
 
 async def _read(make: Callable[[], AsyncGenerator[T, None]], items: queue.Queue[Any]) -> None:

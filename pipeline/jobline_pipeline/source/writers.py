@@ -8,7 +8,6 @@ nobody gets a job before the driver commits (see `held`).
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from pyspark.sql.datasource import (
 )
 
 from jobline_pipeline.problems import PipelineError
-from jobline_pipeline.source import held
+from jobline_pipeline.source import held, threads
 from jobline_pipeline.source.clients import connected
 from jobline_pipeline.source.lots import Lot, Rows, lots_of
 from jobline_pipeline.source.options import Server, Writing
@@ -60,7 +59,7 @@ class _Writer:
 
     def write_rows(self, batches: Iterator[pa.RecordBatch]) -> Written:
         """Pushes the rows of a task."""
-        return asyncio.run(self._write(batches))
+        return threads.run(self._write(batches))
 
     async def _write(self, batches: Iterator[pa.RecordBatch]) -> Written:
         run = self._run()
@@ -105,7 +104,7 @@ class _Writer:
         done = [message for message in messages if isinstance(message, Written)]
         if self._how.atomic and done:
             ids = [message.batch_id for message in done if message.batch_id]
-            asyncio.run(held.commit(self._server, done[0].run, done[0].attempt, ids))
+            threads.run(held.commit(self._server, done[0].run, done[0].attempt, ids))
         logger.info(
             "%d jobs pushed, %d were there",
             sum(message.created for message in done),
@@ -119,7 +118,7 @@ class _Writer:
         runs = {message.run for message in messages if isinstance(message, Written)} | {run} - {""}
         if self._how.atomic:
             for each in runs:
-                asyncio.run(held.drop(self._server, each))
+                threads.run(held.drop(self._server, each))
 
 
 class BatchWriter(_Writer, DataSourceArrowWriter):
