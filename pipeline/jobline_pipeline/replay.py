@@ -12,10 +12,13 @@ key.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
 
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
@@ -34,6 +37,18 @@ KEPT = {
     "content_type": "contentTypeColumn",
 }
 VIEW = "server_jobs"
+
+
+@contextmanager
+def problems() -> Iterator[None]:
+    """Raises the PipelineError of the source that is within an error of Spark."""
+    try:
+        yield
+    except PySparkException as error:
+        found = re.search(r"problems\.PipelineError: (.*)", str(error))
+        if found is None:
+            raise
+        raise PipelineError(found[1]) from error
 
 
 @dataclass(frozen=True, slots=True)

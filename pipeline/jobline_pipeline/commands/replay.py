@@ -44,18 +44,20 @@ def replay(  # noqa: PLR0913, PLR0917 - one for each option of the command
     """
     has_tables = os.path.isdir(f"{tables}/bronze")  # noqa: PTH112 - or a URL
     with steps() as shown, opened(tables, memory=memory, must_exist=False) as store:
-        from jobline_pipeline.replay import plan, view_of_server
+        from jobline_pipeline.replay import plan, problems, view_of_server
         from jobline_pipeline.views import create_views
 
         if has_tables or "://" in tables:
             create_views(store)
-        view_of_server(store.spark, address)
+        with problems():
+            view_of_server(store.spark, address)
         shown.step("choosing jobs")
-        chosen = plan(store.spark, statement, address, run_id=run_id)
-        counts = chosen.counts()
-        if push:
-            shown.step("pushing")
-            chosen.push(address, queue=to)
+        with problems():
+            chosen = plan(store.spark, statement, address, run_id=run_id)
+            counts = chosen.counts()
+            if push:
+                shown.step("pushing")
+                chosen.push(address, queue=to)
         total = sum(count for _, _, count in counts)
         if as_json:
             rows = [{"queue": queue, "name": name, "jobs": jobs} for queue, name, jobs in counts]

@@ -16,17 +16,28 @@ from jobline.errors import JoblineError, NotConnected, QueueNotFound
 from jobline_pipeline.problems import PipelineError
 from jobline_pipeline.source.options import Server
 
+# The pause before a call is repeated that a restart of the server cut off.
+RETRY_SECONDS = 0.1
+
 
 @asynccontextmanager
-async def connected(server: Server) -> AsyncIterator[AsyncClient]:
-    """Gives a client that has reached the server. Raises PipelineError, also for what is refused
-    within the block.
+async def connected(server: Server, *, patience: float = 0) -> AsyncIterator[AsyncClient]:
+    """Gives a client that has reached the server, which may be away for `patience` seconds, as in a
+    restart. Raises PipelineError, also for what is refused within the block.
     """
+    until = time.monotonic() + patience
     try:
         async with AsyncClient(
             server.address, timeout=server.timeout, metadata=server.metadata
         ) as client:
-            await client.connect()
+            while True:
+                try:
+                    await client.connect()
+                    break
+                except NotConnected:
+                    if time.monotonic() >= until:
+                        raise
+                await asyncio.sleep(RETRY_SECONDS)
             yield client
     except JoblineError as error:
         raise problem_of(server, error) from error
@@ -41,10 +52,6 @@ def problem_of(server: Server, error: JoblineError) -> PipelineError:
     if isinstance(error, QueueNotFound):
         return PipelineError(f"{error.message}; the option queues names those to read")
     return PipelineError(f"{server.address}: {error.message}")
-
-
-# The pause before a call is repeated that a restart of the server cut off.
-RETRY_SECONDS = 0.1
 
 
 async def read(server: Server, method: Callable[..., Awaitable[Any]], request: Any) -> Any:

@@ -66,7 +66,8 @@ class EventsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             except json.JSONDecodeError:
                 message = 'startingPosition: must be "latest" or an offset as Spark shows it'
                 raise PipelineError(message) from None
-        return self._now().as_offset()
+        # A wrong address is said at once; later on, a server that is away is waited for.
+        return run(watching.now_of(self._server, patience=0)).as_offset()
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
         """Returns the option `maxEventsPerTrigger`; a micro-batch ends with a whole commit."""

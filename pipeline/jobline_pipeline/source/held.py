@@ -61,7 +61,7 @@ async def push_held(
 async def commit(server: Server, run: str, attempt: str, ids: Iterable[int]) -> None:
     """Releases the members of these batches, or what an earlier try of the run has decided to."""
     counts = set(ids)
-    async with connected(replace(server, timeout=CALL_SECONDS)) as client:
+    async with connected(replace(server, timeout=CALL_SECONDS), patience=server.timeout) as client:
         decided = await _decided(client, run)
         if not decided:
             await _cancel_others(client, run, counts)
@@ -77,7 +77,7 @@ async def commit(server: Server, run: str, attempt: str, ids: Iterable[int]) -> 
 
 async def drop(server: Server, run: str) -> None:
     """Cancels what a run holds, unless it was decided."""
-    async with connected(replace(server, timeout=CALL_SECONDS)) as client:
+    async with connected(replace(server, timeout=CALL_SECONDS), patience=server.timeout) as client:
         if not await _decided(client, run):
             await _cancel_others(client, run, set())
 

@@ -67,7 +67,7 @@ class JobsReader(DataSourceReader):
             page_size=self._wanted.page_size,
             include_payloads=bool(WITH_PAYLOADS & set(self._schema.names)),
         )
-        async with connected(self._server) as client:
+        async with connected(self._server, patience=self._server.timeout) as client:
             list_jobs = JobAdminServiceStub(client.channel).ListJobs
             while True:
                 page = await read(self._server, list_jobs, request)

@@ -41,9 +41,9 @@ class Chosen:
     kinds: tuple[EventKind.ValueType, ...]
 
 
-async def now_of(server: Server) -> Position:
+async def now_of(server: Server, *, patience: float = AWAY_SECONDS) -> Position:
     """Returns the position after all that has happened; events from now on are kept an hour."""
-    async with aclosing(_answers(server, Chosen((), ()), "")) as answers:
+    async with aclosing(_answers(server, Chosen((), ()), "", patience)) as answers:
         return from_token((await anext(answers)).resume_token)
 
 
@@ -94,7 +94,7 @@ async def position_after(
 
 
 async def _answers(
-    server: Server, chosen: Chosen, token: str
+    server: Server, chosen: Chosen, token: str, patience: float = AWAY_SECONDS
 ) -> AsyncGenerator[WatchResponse, None]:
     """Yields the answers of a watch, over restarts of the server; without runs where it has caught
     up, and at the beginning of one without a token. Raises EventsGone.
@@ -104,7 +104,7 @@ async def _answers(
     )
     metadata = aio.Metadata(*server.metadata.items())
     until = time.monotonic() + AWAY_SECONDS
-    async with connected(server) as client:
+    async with connected(server, patience=patience) as client:
         stub = JobServiceStub(client.channel)
         while True:
             call = stub.Watch(request, metadata=metadata, wait_for_ready=True)

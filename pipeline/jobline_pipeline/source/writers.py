@@ -63,7 +63,7 @@ class _Writer:
 
     async def _write(self, batches: Iterator[pa.RecordBatch]) -> Written:
         run = self._run()
-        async with connected(self._server) as client:
+        async with connected(self._server, patience=self._server.timeout) as client:
             pusher = Pusher(client, self._server, self._how, self._rows)
             if not self._how.atomic:
                 await pusher.push_all(self._lots(batches, run))
