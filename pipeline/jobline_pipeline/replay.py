@@ -37,6 +37,8 @@ KEPT = {
     "content_type": "contentTypeColumn",
 }
 VIEW = "server_jobs"
+# How many tasks push at once.
+TASKS = 4
 
 
 @contextmanager
@@ -69,7 +71,9 @@ class Replay:
         """Pushes the jobs, into their own queues or all into one."""
         columns = {KEPT[name]: name for name in KEPT if name in self.jobs.columns}
         where = {"queue": queue} if queue else {"queueColumn": "queue"}
-        writer = self.jobs.write.format("jobline").options(address=address, **where, **columns)
+        # A task has a connection of its own: a shuffle leaves hundreds of tasks with few rows.
+        jobs = self.jobs.coalesce(TASKS)
+        writer = jobs.write.format("jobline").options(address=address, **where, **columns)
         writer.option("payloadColumn", "payload").option("keyColumn", "key").mode("append").save()
 
 
