@@ -87,7 +87,7 @@ def ingest(store: Store, work: Work, tell: Callable[[str], None]) -> Counts:
         taken=len(planned.read),
         repeated=len(planned.repeated),
         bad=len(planned.bad),
-        rows=sum(_rows_taken(piece) for piece in planned.read),
+        rows=sum(piece.rows for piece in planned.read),
         rows_apart=sum(piece.rows_apart for piece in planned.read),
     )
 
@@ -186,19 +186,13 @@ def _spans(planned: Plan) -> list[tuple[int, int]]:
     ]
 
 
-def _rows_taken(piece: Piece) -> int:
-    if piece.spans is not None:
-        return sum(last - first + 1 for first, last in piece.spans) - piece.rows_apart
-    return piece.file.rows - piece.rows_apart
-
-
 def _ledger(store: Store, work: Work, planned: Plan) -> DataFrame:
     """Rows of `files`: what became of each file."""
     rows = []
     for piece in planned.read:
         status = "taken" if piece.spans is None else "partly"
         apart = "rows lie in the future" if piece.rows_apart else None
-        rows.append((piece.file, _rows_taken(piece), piece.rows_apart, status, apart))
+        rows.append((piece.file, piece.rows, piece.rows_apart, status, apart))
     rows += [(file, 0, 0, "repeated", None) for file in planned.repeated]
     rows += [(file, 0, file.rows, "bad", file.problem) for file in planned.bad]
     shown = [

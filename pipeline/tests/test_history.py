@@ -82,7 +82,7 @@ def test_future_rows_are_counted_and_left(tmp_path):
     """The rest of such a file is fine."""
     file = looked(write_events(tmp_path, [pushed(5), pushed(6, at=at(9 * 3600))]))
     piece = plan([file], {}, NOW).read[0]
-    assert (piece.rows_apart, piece.until_us) == (1, NOW + 3_600_000_000)
+    assert (piece.rows, piece.rows_apart, piece.until_us) == (1, 1, NOW + 3_600_000_000)
 
 
 def test_damaged_page_is_found_by_a_thorough_look(tmp_path):
@@ -102,10 +102,12 @@ def test_repeated_files_are_dropped_whole():
     assert [(f.first, f.last) for f in made.repeated] == [(1, 5), (3, 9)]
 
 
-def test_overlapping_file_is_read_for_what_is_missing():
-    """Also where earlier batches have read parts of it."""
-    made = plan([exported(1, 20)], {(PLACE, 0): [(5, 8), (12, 14)]}, NOW)
-    assert made.read[0].spans == ((1, 4), (9, 11), (15, 20))
+def test_overlapping_file_is_read_for_what_is_missing(tmp_path):
+    """Also where earlier batches have read parts of it. Offsets have gaps: rows are counted."""
+    file = looked(write_events(tmp_path, [pushed(n) for n in (1, 4, 5, 9, 20)]))
+    piece = plan([file], {(PLACE, 0): [(5, 8), (12, 14)]}, NOW).read[0]
+    assert piece.spans == ((1, 4), (9, 11), (15, 20))
+    assert (piece.rows, piece.rows_apart) == (4, 0)
 
 
 def test_offsets_of_other_hours_and_shards_are_others():
