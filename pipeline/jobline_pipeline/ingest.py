@@ -19,7 +19,6 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType
 
@@ -27,6 +26,7 @@ from jobline_pipeline import history
 from jobline_pipeline.gold import make_gold
 from jobline_pipeline.history import ExportedFile, Piece, Plan, Span
 from jobline_pipeline.schemas import spark_schema
+from jobline_pipeline.spark_failures import SPARK_FAILURES
 from jobline_pipeline.store import Batch, Store
 from jobline_pipeline.tables import attempts, events, files, jobs, open_jobs
 from jobline_pipeline.tables.slo import Objective
@@ -120,7 +120,7 @@ def _take_events(store: Store, work: Work, planned: Plan) -> Plan:
     """Writes `events`. If a page of a file is damaged, finds it, and goes on without that file."""
     try:
         store.append(events.TABLE, events.make(exported(store, planned.read)), work.batch)
-    except PySparkException:
+    except SPARK_FAILURES:
         again = _plan(store, work, thoroughly=True)
         if len(again.bad) == len(planned.bad):
             raise
