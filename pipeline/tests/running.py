@@ -15,10 +15,10 @@ OBJECTIVES = (
 _LEFT_OUT = ("_sketch", "query", "batch", "path")
 
 
-def run(spark, history, root, *, files_a_batch=2000, tell=lambda _: None):
+def run(spark, history, root, *, files_a_batch=2000, every=None, tell=lambda _: None):
     """Runs until all files were read; returns the counts of each batch."""
     counts = []
-    following = Following(str(history), files_a_batch=files_a_batch, objectives=OBJECTIVES)
+    following = Following(str(history), every, files_a_batch, OBJECTIVES)
     query = follow(
         Store(spark, str(root)), following, tell=tell, done=lambda _, c: counts.append(c)
     )

@@ -11,7 +11,7 @@ from pyspark.errors import StreamingQueryException
 
 from tests.running import contents, run
 
-# A driver that dies by SIGKILL in the middle of its second batch.
+# A stream whose driver dies by SIGKILL in the middle of its second batch.
 DRIVER = textwrap.dedent("""
     import os, signal, sys
     from jobline_pipeline.session import open_session
@@ -23,7 +23,7 @@ DRIVER = textwrap.dedent("""
         if steps.count("open jobs") == 2 and step == sys.argv[3]:
             os.kill(os.getpid(), signal.SIGKILL)
     spark = open_session("driver", master="local[2]", memory="1g", options=OPTIONS)
-    run(spark, sys.argv[1], sys.argv[2], files_a_batch=6, tell=tell)
+    run(spark, sys.argv[1], sys.argv[2], files_a_batch=6, every="1 second", tell=tell)
 """)
 
 
