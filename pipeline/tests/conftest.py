@@ -11,6 +11,7 @@ from jobline_pipeline.session import open_session
 from jobline_pipeline.simulate.load import Load
 from jobline_pipeline.simulate.run import write_shard
 from tests import rows as typed
+from tests.running import contents, run
 
 START = datetime(2026, 11, 2, 9, tzinfo=UTC)
 # All small: what is slow is the compiling, so it compiles once and quickly.
@@ -46,6 +47,19 @@ def history(tmp_path_factory, load):
     for shard in range(4):
         write_shard(path, load, shard)
     return path
+
+
+@pytest.fixture(scope="session")
+def made(spark, history, tmp_path_factory):
+    """The tables of that history, made in one batch that nothing disturbed: root and counts."""
+    root = tmp_path_factory.mktemp("made")
+    return root, run(spark, history, root)
+
+
+@pytest.fixture(scope="session")
+def expected(spark, made):
+    """What the tables hold."""
+    return contents(spark, made[0])
 
 
 @pytest.fixture(autouse=True)

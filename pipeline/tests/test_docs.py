@@ -10,7 +10,6 @@ import pytest
 from jobline_pipeline.described import described
 from jobline_pipeline.store import Store
 from jobline_pipeline.views import create_views
-from tests.running import run
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "pipeline.md"
 RECIPES = re.findall(r"```sql\n(.*?)```", DOCUMENT.read_text(encoding="utf-8"), re.DOTALL)
@@ -23,10 +22,8 @@ def test_made_parts_are_as_the_schemas():
 
 
 @pytest.fixture(scope="module")
-def views(spark, history, tmp_path_factory):
-    root = tmp_path_factory.mktemp("documented")
-    run(spark, history, root)
-    create_views(Store(spark, str(root)))
+def views(spark, made):
+    create_views(Store(spark, str(made[0])))
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
