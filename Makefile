@@ -187,7 +187,7 @@ pipeline-types: $(PIPELINE_SETUP)  ## Run mypy, strict, for the history pipeline
 
 .PHONY: bench-pipeline
 bench-pipeline: $(PIPELINE_SETUP)  ## Measure the pipeline: make bench-pipeline MILLIONS=1,10
-	$(PIPELINE)/bin/python -m benchmarks.pipeline --millions $(or $(MILLIONS),1,10)
+	$(PIPELINE)/bin/python pipeline/benchmarks/tables.py --millions $(or $(MILLIONS),1,10)
 
 .PHONY: clean
 clean:  ## Remove what the targets made: environments, caches, builds

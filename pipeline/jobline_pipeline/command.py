@@ -52,15 +52,14 @@ def opened(tables: str, *, memory: str, must_exist: bool = True) -> Iterator[Sto
     if must_exist:
         _must_exist(tables)
     # Imported here: it takes a second, and a wrong path shall be told at once.
-    from pyspark.errors import PySparkException  # noqa: PLC0415
-
     from jobline_pipeline.session import session  # noqa: PLC0415
+    from jobline_pipeline.spark_failures import SPARK_FAILURES  # noqa: PLC0415
     from jobline_pipeline.store import Store  # noqa: PLC0415
 
     try:
         with session(memory=memory) as spark:
             yield Store(spark, tables)
-    except PySparkException as error:
+    except SPARK_FAILURES as error:
         if os.environ.get("JOBLINE_PIPELINE_DEBUG"):
             raise
         said = str(error).partition("JVM stacktrace")[0].strip().splitlines() or [

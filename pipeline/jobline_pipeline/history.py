@@ -48,11 +48,15 @@ class ExportedFile:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What is to be read of a file: `spans` of offsets, None for all; no rows after `until_us`."""
+    """What is to be read of a file: `spans` of offsets, None for all; no rows after `until_us`.
+
+    `rows` are read, `rows_apart` are those after `until_us`.
+    """
 
     file: ExportedFile
     spans: tuple[Span, ...] | None = None
     until_us: int | None = None
+    rows: int = 0
     rows_apart: int = 0
 
 
@@ -148,13 +152,21 @@ def without(span: Span, covered: Sequence[Span]) -> list[Span]:
 
 
 def _piece(file: ExportedFile, spans: tuple[Span, ...] | None, now_us: int) -> Piece:
+    """What to read of a file. Offsets have gaps, so rows of a part are counted, not computed."""
     limit = now_us + AHEAD_US
-    if file.last_at_us is None or file.last_at_us <= limit:
-        return Piece(file, spans)
+    is_ahead = file.last_at_us is not None and file.last_at_us > limit
+    if spans is None and not is_ahead:
+        return Piece(file, rows=file.rows)
     with _open(file.path) as source:
-        at = pq.read_table(source, columns=["at"])["at"].cast(pa.int64())
-    later = pc.sum(pc.greater(at, limit)).as_py() or 0
-    return Piece(file, spans, until_us=limit, rows_apart=later)
+        columns = pq.read_table(source, columns=["offset", "at"])
+    wanted = pa.scalar(value=spans is None)
+    for first, last in spans or ():
+        above = pc.greater_equal(columns["offset"], first)
+        wanted = pc.or_(wanted, pc.and_(above, pc.less_equal(columns["offset"], last)))
+    later = pc.greater(columns["at"].cast(pa.int64()), limit)
+    apart = pc.sum(pc.and_(wanted, later)).as_py() or 0
+    rows = pc.sum(pc.and_(wanted, pc.invert(later))).as_py() or 0
+    return Piece(file, spans, until_us=limit if is_ahead else None, rows=rows, rows_apart=apart)
 
 
 def _open(path: str) -> Any:

@@ -19,7 +19,6 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType
 
@@ -27,6 +26,7 @@ from jobline_pipeline import history
 from jobline_pipeline.gold import make_gold
 from jobline_pipeline.history import ExportedFile, Piece, Plan, Span
 from jobline_pipeline.schemas import spark_schema
+from jobline_pipeline.spark_failures import SPARK_FAILURES
 from jobline_pipeline.store import Batch, Store
 from jobline_pipeline.tables import attempts, events, files, jobs, open_jobs
 from jobline_pipeline.tables.slo import Objective
@@ -87,7 +87,7 @@ def ingest(store: Store, work: Work, tell: Callable[[str], None]) -> Counts:
         taken=len(planned.read),
         repeated=len(planned.repeated),
         bad=len(planned.bad),
-        rows=sum(_rows_taken(piece) for piece in planned.read),
+        rows=sum(piece.rows for piece in planned.read),
         rows_apart=sum(piece.rows_apart for piece in planned.read),
     )
 
@@ -120,7 +120,7 @@ def _take_events(store: Store, work: Work, planned: Plan) -> Plan:
     """Writes `events`. If a page of a file is damaged, finds it, and goes on without that file."""
     try:
         store.append(events.TABLE, events.make(exported(store, planned.read)), work.batch)
-    except PySparkException:
+    except SPARK_FAILURES:
         again = _plan(store, work, thoroughly=True)
         if len(again.bad) == len(planned.bad):
             raise
@@ -186,19 +186,13 @@ def _spans(planned: Plan) -> list[tuple[int, int]]:
     ]
 
 
-def _rows_taken(piece: Piece) -> int:
-    if piece.spans is not None:
-        return sum(last - first + 1 for first, last in piece.spans) - piece.rows_apart
-    return piece.file.rows - piece.rows_apart
-
-
 def _ledger(store: Store, work: Work, planned: Plan) -> DataFrame:
     """Rows of `files`: what became of each file."""
     rows = []
     for piece in planned.read:
         status = "taken" if piece.spans is None else "partly"
         apart = "rows lie in the future" if piece.rows_apart else None
-        rows.append((piece.file, _rows_taken(piece), piece.rows_apart, status, apart))
+        rows.append((piece.file, piece.rows, piece.rows_apart, status, apart))
     rows += [(file, 0, 0, "repeated", None) for file in planned.repeated]
     rows += [(file, 0, file.rows, "bad", file.problem) for file in planned.bad]
     shown = [

@@ -2,8 +2,9 @@
 
 Files are `<history>/events/date=YYYY-MM-DD/hour=HH/<shard>-<first offset>-<last offset>.parquet`,
 by the hour of `at` (UTC), written once and never changed. A row is one change of state of one job,
-and `(shard, offset)` is unique. Rows come at least once: a file may repeat offsets of another one
-of its shard and hour, and holds all rows of that hour between its first offset and its last.
+and `(shard, offset)` is unique; offsets grow, with gaps. Rows come at least once: a file may repeat
+offsets of another one of its shard and hour, and holds all rows of that hour between its first
+offset and its last.
 
 Columns are only ever added. A file that lacks an optional column has NULL there.
 """

@@ -49,7 +49,7 @@ def sql(
 
 def _prompt(spark: SparkSession, limit: int, *, as_json: bool) -> None:
     """Reads statements until the end of the input; one that fails does not end it."""
-    from pyspark.errors import PySparkException
+    from jobline_pipeline.spark_failures import SPARK_FAILURES
 
     while True:
         try:
@@ -61,7 +61,7 @@ def _prompt(spark: SparkSession, limit: int, *, as_json: bool) -> None:
         if statement:
             try:
                 _show(spark.sql(statement), limit, as_json=as_json)
-            except PySparkException as error:
+            except SPARK_FAILURES as error:
                 print(str(error).partition("\n")[0], file=sys.stderr)
 
 

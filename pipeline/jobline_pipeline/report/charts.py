@@ -9,7 +9,7 @@ import altair as alt
 if TYPE_CHECKING:
     from jobline_pipeline.report.answers import Rows
 
-_WIDTH, _HEIGHT = 520, 220
+_WIDTH, _HEIGHT = 430, 200
 
 
 def charts(answers: dict[str, Rows]) -> dict[str, dict[str, Any]]:

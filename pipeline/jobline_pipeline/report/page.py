@@ -34,8 +34,10 @@ h1 { font-size: 1.5rem; margin-bottom: 0 } h2 { font-size: 1.05rem; margin: 2rem
 .totals div { background: #f2f4f8; border-radius: 6px; padding: .5rem 1rem }
 .totals b { display: block; font-size: 1.3rem }
 .plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(560px, 1fr)); gap: 1rem }
+figure { margin: 0 }
 .wide { overflow-x: auto }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums }
+td:first-child { white-space: nowrap; max-width: 24rem; overflow: hidden; text-overflow: ellipsis }
 th, td { padding: .2rem .7rem .2rem 0; text-align: left; vertical-align: top;
          border-bottom: 1px solid #e4e8ef; max-width: 30rem; overflow-wrap: anywhere }
 th { font-weight: 600; color: #5a6478; overflow-wrap: normal } td.number { text-align: right }

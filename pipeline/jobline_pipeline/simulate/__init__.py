@@ -7,7 +7,8 @@ and batches. The same seed gives the same rows.
 | module | |
 |---|---|
 | `load` | which queues there are, and how much of each when |
-| `lives` | lives of jobs in columns: pushes, hand-outs, endings |
+| `columns` | the columns of events and jobs |
+| `lives`, `handouts` | lives of jobs in columns: pushes, hand-outs, endings |
 | `files` | rows of events as Parquet |
 | `run` | shards in parallel |
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from jobline_pipeline.schemas import EVENTS, SCHEMA_VERSION, arrow_schema
-from jobline_pipeline.simulate.lives import EVENT_NAMES, REASONS, Rows
+from jobline_pipeline.simulate.columns import EVENT_NAMES, REASONS, Rows
 from jobline_pipeline.simulate.load import ERROR_TYPES, NAMES, PRINCIPALS, QUEUES, VERSIONS
 
 _TIMES = (

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
+from jobline_pipeline.simulate.columns import COLUMNS, Rows
 from jobline_pipeline.simulate.files import Shard
-from jobline_pipeline.simulate.lives import COLUMNS, Rows, rows_of_slice
+from jobline_pipeline.simulate.lives import rows_of_slice
 from jobline_pipeline.simulate.load import HOUR_US, QUEUES, SHARDS, Load, messages
 
 # Jobs of one slice: enough that the work is in the columns, few enough for the caches.
