@@ -18,7 +18,7 @@ GEN := .gen-venv/.setup-done
 WORKERS ?= $(shell n=$$(( 2 * $$(getconf _NPROCESSORS_ONLN) )); echo $$(( n < 8 ? n : 8 )))
 # Random histories, which run for as long as they are told to.
 MACHINES := tests/unit/engine/test_model.py tests/storage/test_recovery_machine.py \
-  tests/storage/test_salvage_machine.py
+  tests/storage/test_salvage_machine.py tests/unit/history/test_model.py
 # Tests of single rooms, which need no server.
 ROOMS := tests/unit tests/storage
 CHECKED := $(wildcard service clients/python/jobline tests benchmarks)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -18,7 +20,7 @@ from jobline import (
     SettleOutcome,
 )
 from jobline_server.runtime.clock import ManualClock
-from jobline_server.testing import running_server
+from jobline_server.testing import ServerProcess, running_server
 
 
 @asynccontextmanager
@@ -140,3 +142,23 @@ async def test_order_and_priority_outlive_the_process(tmp_path: Path) -> None:
     plain = list(lot.ids)
     assert first.id == rows[1].id
     assert order == [rows[1].id, *plain, rows[0].id]
+
+
+async def test_a_process_that_starts_again_waits_for_its_port(tmp_path: Path) -> None:
+    """Another process may be given it meanwhile, where ports are drawn."""
+    server = ServerProcess(tmp_path / "data")
+    await server.start()
+    address = server.address
+    assert await server.terminate() == 0
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        host, _, port = address.rpartition(":")
+        other.bind((host, int(port)))
+        other.listen()
+        starting = asyncio.create_task(server.start())
+        while "address already in use" not in server.log.read_text():  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+        assert not starting.done()
+    await starting
+    assert server.address == address
+    await server.kill()

@@ -209,6 +209,9 @@ async def test_child_that_is_not_kept_is_shown_without_a_state(calls: Flows) -> 
     gone = job_pb2.Retention(remove_on_complete=True)
     root, child = await calls.push(job("q0", 1), job("q1", retention=gone))
     await calls.done("q1")
+    assert shown(await calls.get(root))[1:] == [(child, "q1", COMPLETED, [])]
+    selection = job_admin_service_pb2.JobSelection(ids=[child])
+    await calls.admin.DeleteJobs(job_admin_service_pb2.DeleteJobsRequest(jobs=selection))
     await calls.done("q0")
     assert shown(await calls.get(root)) == [(root, "q0", COMPLETED, [child]), (child, "", 0, [])]
 

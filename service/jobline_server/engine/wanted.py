@@ -12,39 +12,28 @@ from collections.abc import Iterable, Iterator
 from jobline_server.engine.tables import PART_BITS, IdTable
 
 
-class Wanted:
+class Wanted(IdTable[int]):
     """How many live jobs may read the result of each job, by id."""
 
-    __slots__ = ("_readers",)
-
-    def __init__(self) -> None:
-        self._readers: IdTable[int] = IdTable()
-
-    def __bool__(self) -> bool:
-        return bool(self._readers)
-
-    def __contains__(self, job_id: int) -> bool:
-        return self._readers.find(job_id) is not None
+    __slots__ = ()
 
     def add(self, ids: Iterable[int]) -> None:
         """Notes a live job that may read the results of these."""
-        readers = self._readers
         for job_id in ids:
-            readers[job_id] = (readers.find(job_id) or 0) + 1
+            self[job_id] = (self.find(job_id) or 0) + 1
 
     def remove(self, ids: Iterable[int]) -> None:
         """Notes that such a job is over. Ids that nobody noted are left out: a shard that is served
         no more counts nowhere.
         """
-        readers = self._readers
         for job_id in ids:
-            count = readers.find(job_id)
+            count = self.find(job_id)
             if count is None:
                 continue
             if count > 1:
-                readers[job_id] = count - 1
+                self[job_id] = count - 1
             else:
-                del readers[job_id]
+                del self[job_id]
 
     def has_any(self, runs: Iterable[tuple[int, int]]) -> bool:
         """Returns whether any job of these runs (first id, count) is wanted."""
@@ -64,7 +53,7 @@ class Wanted:
     def _is_any_in(self, start: int, end: int) -> bool:
         """Returns whether any of these ids is wanted, by a look at fewer ids or entries."""
         while start < end:
-            part = self._readers.part(start)
+            part = self.part(start)
             part_end = min(end, ((start >> PART_BITS) + 1) << PART_BITS)
             if len(part) < part_end - start:
                 if any(start <= job_id < part_end for job_id in part):

@@ -107,21 +107,17 @@ class EndedBuffer:
         return len(self._line) > LINE_MAX
 
     def _take(self, ending: Ending) -> None:
+        number = self._next
         if isinstance(ending, _PASSED_ON):
-            self._append(ending)
+            self._pending[number] = ending
         elif ending.kept:
-            self._append(ending)
-            if ending.state is _COMPLETED and not self._is_wanted(ending):
-                self._trim(ending)
-
-    def _append(self, ending: Ending) -> None:
-        self._pending[self._next] = ending
-        self._next += 1
+            self._pending[number] = ending
+            if ending.state is _COMPLETED and not (self._wanted and self._is_wanted(ending)):
+                self._trim(number, ending)
+        self._next = number + 1
 
     def _is_wanted(self, ending: RunsEnded | JobsEnded) -> bool:
         """Returns whether live jobs may read the results: then all are written."""
-        if not self._wanted:
-            return False
         if isinstance(ending, JobsEnded):
             return any(job.id in self._wanted for job in ending.jobs)
         return self._wanted.has_any(zip(ending.starts, ending.counts, strict=True))
@@ -147,16 +143,16 @@ class EndedBuffer:
         while piece := _piece_of(ops, budget_items):
             yield piece, []
 
-    def _trim(self, ending: RunsEnded | JobsEnded) -> None:
+    def _trim(self, number: int, ending: RunsEnded | JobsEnded) -> None:
         """Leaves out the oldest completed jobs of a queue that keeps no more."""
         queue = _queue_of(ending)
         completed = self._completed.get(queue.name)
         if completed is None:
             completed = self._completed[queue.name] = _Completed()
         limit = max(self._completed_max, queue.settings.retention.count or 0)
-        completed.add(self._next - 1, _count_of(ending))
-        for number in completed.over(limit):
-            completed.leave_out(self._pending.pop(number))
+        count = sum(ending.counts) if isinstance(ending, RunsEnded) else len(ending.jobs)
+        for oldest in completed.add(number, count, limit):
+            completed.leave_out(self._pending.pop(oldest))
 
 
 class _Completed:
@@ -173,17 +169,16 @@ class _Completed:
         self._endings: deque[tuple[int, int]] = deque()
         self._marks: IdTable[int] = IdTable()
 
-    def add(self, number: int, count: int) -> None:
-        """Adds the newest ending."""
+    def add(self, number: int, count: int, limit: int) -> Iterator[int]:
+        """Adds the newest ending, by its number and its jobs, and yields the numbers of those that
+        are left out for it, as the others have `limit` jobs.
+        """
         self._count += count
         self._endings.append((number, count))
-
-    def over(self, limit: int) -> Iterator[int]:
-        """Removes the oldest endings while the others have `limit` jobs; yields their numbers."""
         while self._count - self._endings[0][1] >= limit:
-            number, count = self._endings.popleft()
+            oldest, count = self._endings.popleft()
             self._count -= count
-            yield number
+            yield oldest
 
     def leave_out(self, ending: Ending) -> None:
         """Marks the jobs of an ending that is left out."""
@@ -233,10 +228,6 @@ def _runs_of(first_id: int, marks: int) -> list[tuple[int, int]]:
 
 def _queue_of(ending: RunsEnded | JobsEnded) -> Queue:
     return ending.lot.queue if isinstance(ending, RunsEnded) else ending.jobs[0].queue
-
-
-def _count_of(ending: RunsEnded | JobsEnded) -> int:
-    return sum(ending.counts) if isinstance(ending, RunsEnded) else len(ending.jobs)
 
 
 def _trimmed(completed: dict[str, _Completed]) -> Iterator[Trimmed]:

@@ -14,10 +14,13 @@ from jobline_server.testing.embedded import FOR_TESTS
 
 READY_SECONDS = 30.0
 STOP_SECONDS = 30.0
+# What a server says that starts again while another process has its port.
+PORT_TAKEN = "address already in use"
 
 
 class ServerProcess:
-    """`python -m jobline_server` on a directory; a restart keeps the addresses.
+    """`python -m jobline_server` on a directory; a restart keeps the addresses. If another process
+    was given one of the ports meanwhile, the restart waits until it is free.
 
     Its log goes to `log`, beside the directory.
     """
@@ -47,8 +50,15 @@ class ServerProcess:
 
     async def start(self) -> None:
         """Starts the process and waits until it is ready."""
-        await self.launch()
-        await self.wait_ready()
+        async with asyncio.timeout(READY_SECONDS):
+            while True:
+                await self.launch()
+                try:
+                    return await self.wait_ready()
+                except RuntimeError:
+                    # A start takes long enough to be no busy wait.
+                    if not self.ready or PORT_TAKEN not in self._last_words():
+                        raise
 
     async def launch(self) -> None:
         """Starts the process without waiting until it is ready."""
@@ -114,6 +124,10 @@ class ServerProcess:
     ) -> None:
         if self._process is not None and self._process.returncode is None:
             await self.kill()
+
+    def _last_words(self) -> str:
+        """Returns the last line of the log."""
+        return self.log.read_text().rstrip().rpartition("\n")[2]
 
     def _running(self) -> asyncio.subprocess.Process:
         if self._process is None:
