@@ -44,19 +44,28 @@ class TimerLoop:
         """Waits until something is due, and runs a slice of it. The loop is free between two
         shards.
         """
-        core = self._core
         wait_ms = 0 if self._more else self._until_next()
         if self._behind:
             wait_ms = max(wait_ms, BEHIND_MS)
+        if await self._is_woken_within(wait_ms) and wait_ms > TIMER_CHECK_MS:
+            # Plain pushes make nothing due: each of them would have all shards looked at.
+            await self._is_woken_within(min(self._until_next(), TIMER_CHECK_MS))
+        for _ in self._slices():
+            await asyncio.sleep(0)
+        return True
+
+    async def _is_woken_within(self, wait_ms: int) -> bool:
+        """Waits until the next look, or until a decision wants an earlier one; returns whether one
+        did.
+        """
+        core = self._core
         now = core.clock.now()
         core.next_tick = Now(now.wall_ms + wait_ms, now.mono_ms + wait_ms)
         core.timers.clear()
         core.timers_rest = wait_ms > TIMER_CHECK_MS
-        await is_set_within(core.timers, wait_ms / 1_000)
+        is_woken = await is_set_within(core.timers, wait_ms / 1_000)
         core.timers_rest = False
-        for _ in self._slices():
-            await asyncio.sleep(0)
-        return True
+        return is_woken
 
     def run_due(self) -> bool:
         """Runs a slice of what is due on every shard; returns whether more is due."""

@@ -105,6 +105,25 @@ async def test_timers_rest_until_the_next_decision(
     assert not core.timers_rest
 
 
+async def test_pushes_that_make_nothing_due_end_a_rest_once(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each push had the timers of all shards looked at: a sixth of what it costs."""
+    monkeypatch.setattr(timer_loop, "TIMER_CHECK_MS", 3_600_000)
+    monkeypatch.setattr(timer_loop, "REST_MS", 7_200_000)
+    core, timers = runtime.core, runtime.timer_loop
+    timers.run_due()
+    resting = asyncio.ensure_future(timers.step())
+    await a_moment()
+    for _ in range(3):
+        assert not resting.done()
+        await runtime.pushes.push(delayed(runtime, 0))
+        await a_moment()
+    assert (core.timers_rest, resting.done()) == (False, False)
+    await runtime.pushes.push(delayed(runtime, 10))
+    await asyncio.wait_for(resting, 20)
+
+
 async def test_timers_do_not_rest_while_anything_may_become_due(
     runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
