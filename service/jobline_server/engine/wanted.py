@@ -7,7 +7,8 @@ all shards: it is not stored, and complete when all shards are loaded.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Iterable
 
 from jobline_server.engine.tables import PART_BITS, IdTable
 
@@ -37,28 +38,43 @@ class Wanted(IdTable[int]):
 
     def has_any(self, runs: Iterable[tuple[int, int]]) -> bool:
         """Returns whether any job of these runs (first id, count) is wanted."""
-        return any(self._is_any_in(start, start + count) for start, count in runs)
+        return any(self._in_parts(start, start + count) for start, count in runs)
 
-    def without(self, first_id: int, count: int) -> Iterator[tuple[int, int]]:
-        """Yields the jobs of a run that are not wanted, as runs."""
-        start = first_id
-        for job_id in range(first_id, first_id + count):
-            if job_id in self:
-                if job_id > start:
-                    yield start, job_id - start
-                start = job_id + 1
-        if first_id + count > start:
-            yield start, first_id + count - start
+    def within(self, first_id: int, count: int) -> list[int]:
+        """Returns the wanted jobs of a run, in order."""
+        return sorted(self._in_parts(first_id, first_id + count, every=True))
 
-    def _is_any_in(self, start: int, end: int) -> bool:
-        """Returns whether any of these ids is wanted, by a look at fewer ids or entries."""
-        while start < end:
+    def _in_parts(self, start: int, end: int, *, every: bool = False) -> list[int]:
+        """Returns the wanted ids of the first part of the table that has any of these, or of
+        `every` part, by a look at fewer ids or entries.
+        """
+        found: list[int] = []
+        while start < end and (every or not found):
             part = self.part(start)
             part_end = min(end, ((start >> PART_BITS) + 1) << PART_BITS)
             if len(part) < part_end - start:
-                if any(start <= job_id < part_end for job_id in part):
-                    return True
-            elif not part.keys().isdisjoint(range(start, part_end)):
-                return True
+                found += [job_id for job_id in part if start <= job_id < part_end]
+            else:
+                found += part.keys() & range(start, part_end)
             start = part_end
-        return False
+        return found
+
+
+def runs_without(
+    starts: Iterable[int], counts: Iterable[int], taken: Iterable[int]
+) -> tuple[list[int], list[int]]:
+    """Returns runs of ids without some of them, which are in order."""
+    first_ids: list[int] = []
+    lengths: list[int] = []
+    left = deque(taken)
+    for first_id, count in zip(starts, counts, strict=True):
+        start, end = first_id, first_id + count
+        while left and start <= left[0] < end:
+            if left[0] > start:
+                first_ids.append(start)
+                lengths.append(left[0] - start)
+            start = left.popleft() + 1
+        if end > start:
+            first_ids.append(start)
+            lengths.append(end - start)
+    return first_ids, lengths

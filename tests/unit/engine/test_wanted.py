@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobline_server.engine.tables import PART_BITS
-from jobline_server.engine.wanted import Wanted
+from jobline_server.engine.wanted import Wanted, runs_without
 
 PART = 1 << PART_BITS
 # Around the border of two parts.
@@ -29,7 +29,9 @@ def test_table_is_what_counting_gives(steps, runs):
     of_runs = [set(range(start, start + count)) for start, count in runs]
     assert wanted.has_any(runs) is any(expected & of_run for of_run in of_runs)
     for (start, count), of_run in zip(runs, of_runs, strict=True):
-        left = [(one, length) for one, length in wanted.without(start, count)]
+        found = wanted.within(start, count)
+        assert found == sorted(expected & of_run)
+        left = list(zip(*runs_without([start], [count], found), strict=True))
         assert {job_id for one, length in left for job_id in range(one, one + length)} == (
             of_run - expected
         )

@@ -16,7 +16,7 @@ from jobline_server.engine.apply.bookkeeping import (
     single,
     unlease_all,
 )
-from jobline_server.engine.apply.keeping import awaited_of, is_kept, keeping_of, runs_without
+from jobline_server.engine.apply.keeping import awaited_of, is_kept, keeping_of
 from jobline_server.engine.apply.limiters import count_ended, count_run_ended
 from jobline_server.engine.apply.table import ApplyTable
 from jobline_server.engine.endings import JobsEnded, RunsEnded
@@ -33,6 +33,7 @@ from jobline_server.engine.values import (
     JobState,
     RevokeReason,
 )
+from jobline_server.engine.wanted import runs_without
 
 LOST_LEASE = (EndReason.STALLED, EndReason.WORKER_LOST, EndReason.INTERRUPTED)
 NO_RESULTS: Mapping[int, bytes] = MappingProxyType({})

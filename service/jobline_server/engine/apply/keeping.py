@@ -6,15 +6,16 @@ result when they run. That depends on this shard alone: a journal that is read a
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from jobline_server.engine import effective
+from jobline_server.engine.dependencies import Awaited
 from jobline_server.engine.job import Job
 from jobline_server.engine.lot import Lot
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.state import ShardState
+from jobline_server.engine.tables import IdTable
 from jobline_server.engine.values import DEFAULT_OPTIONS, NO_RETENTION, JobState
 
 
@@ -37,6 +38,7 @@ def keeping_of(shard: ShardState, queue: Queue, jobs: Iterable[Job], state: JobS
     """Says what is kept of jobs of one queue that end in one state."""
     settings = queue.settings
     kept_by_default = effective.is_kept(DEFAULT_OPTIONS, settings, state)
+    awaited = _awaited_by_readers(shard, state)
     found = Keeping([], [], [])
     for job in jobs:
         options = job.options
@@ -45,7 +47,7 @@ def keeping_of(shard: ShardState, queue: Queue, jobs: Iterable[Job], state: JobS
             kept = effective.is_kept(options, settings, state)
         if kept and not job.volatile:
             found.kept.append(job)
-        elif not job.volatile and is_awaited(shard, job.id, state):
+        elif awaited is not None and not job.volatile and awaited.find(job.id) is not None:
             found.for_readers.append(job)
         else:
             found.forgotten.append(job)
@@ -56,36 +58,18 @@ def awaited_of(
     shard: ShardState, lot: Lot, starts: list[int], counts: list[int], state: JobState
 ) -> list[int]:
     """Returns the members of a lot, as runs of ids, whose results others wait for."""
-    if lot.volatile or not shard.dependencies.has_any:
+    awaited = _awaited_by_readers(shard, state)
+    if lot.volatile or awaited is None:
         return []
     return [
         job_id
         for start, count in zip(starts, counts, strict=True)
         for job_id in range(start, start + count)
-        if is_awaited(shard, job_id, state)
+        if awaited.find(job_id) is not None
     ]
 
 
-def runs_without(
-    starts: list[int], counts: list[int], taken: Iterable[int]
-) -> tuple[list[int], list[int]]:
-    """Returns runs of ids without some of them, which are in order."""
-    first_ids: list[int] = []
-    lengths: list[int] = []
-    left = deque(taken)
-    for first_id, count in zip(starts, counts, strict=True):
-        start, end = first_id, first_id + count
-        while left and start <= left[0] < end:
-            if left[0] > start:
-                first_ids.append(start)
-                lengths.append(left[0] - start)
-            start = left.popleft() + 1
-        if end > start:
-            first_ids.append(start)
-            lengths.append(end - start)
-    return first_ids, lengths
-
-
-def is_awaited(shard: ShardState, job_id: int, state: JobState) -> bool:
-    """Returns whether a job completes for which others wait."""
-    return state is JobState.COMPLETED and shard.dependencies.awaited.find(job_id) is not None
+def _awaited_by_readers(shard: ShardState, state: JobState) -> IdTable[Awaited] | None:
+    """Returns the jobs whose results others wait for; None if that concerns no end in this state."""
+    dependencies = shard.dependencies
+    return dependencies.awaited if state is JobState.COMPLETED and dependencies.has_any else None

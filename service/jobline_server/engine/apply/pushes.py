@@ -120,7 +120,8 @@ def _tie(shard: ShardState, queue: Queue, jobs: list[Job], ties: list[Ties]) -> 
     """Gives new jobs their ties: they join their groups, and take their unique keys."""
     for job, of_job in zip(jobs, ties, strict=True):
         job.ties = of_job
-        shard.load.wanted.add(of_job.parents)
+        if of_job.parents:
+            shard.load.wanted.add(of_job.parents)
         if of_job.unique_key:
             take_unique_key(shard, job)
     groups.join(shard, queue, jobs)
@@ -197,7 +198,8 @@ def apply_jobs_retried(shard: ShardState, fact: JobsRetried, offset: int) -> Non
         job.delivery = record.delivery
         job.job_key = record.job_key
         job.ties = record.ties
-        shard.load.wanted.add(job.ties.parents)
+        if job.ties.parents:
+            shard.load.wanted.add(job.ties.parents)
         if job.ties.unique_key:
             shard.unique.take(job)
         job.lease_reason = LeaseReason.RETRY

@@ -10,6 +10,7 @@ from jobline_server.engine.ties import NO_TIES
 def drop_ties(shard: ShardState, jobs: list[Job]) -> None:
     """Frees the unique keys of jobs; they want the results of their parents no more."""
     for job in [job for job in jobs if job.ties is not NO_TIES]:
-        shard.load.wanted.remove(job.ties.parents)
+        if job.ties.parents:
+            shard.load.wanted.remove(job.ties.parents)
         if job.ties.unique_key:
             shard.unique.free(job)

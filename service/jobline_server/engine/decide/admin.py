@@ -135,10 +135,7 @@ def decide_age_out(
     shard: ShardView, now: Now, queue: str, state: JobState, runs: Sequence[tuple[int, int]]
 ) -> None:
     """Ages out ended jobs, as runs of ids: they become STALE."""
-    starts, counts = _left_of(shard.queues.get(queue), runs)
-    if starts:
-        delete_after_ms = effective.delete_after_ms(shard.queues[queue].settings)
-        shard.emit(JobsAgedOut(now.wall_ms, queue, state, starts, counts, delete_after_ms))
+    _age_out(shard, now, queue, state, runs)
 
 
 def decide_pass_over(
@@ -147,9 +144,24 @@ def decide_pass_over(
     """Makes ended jobs STALE that would be deleted if no live job might read their results: they
     are deleted as soon as none may.
     """
+    _age_out(shard, now, queue, state, runs, delete_after_ms=0)
+
+
+def _age_out(
+    shard: ShardView,
+    now: Now,
+    queue: str,
+    state: JobState,
+    runs: Sequence[tuple[int, int]],
+    *,
+    delete_after_ms: int | None = None,
+) -> None:
+    """Makes ended jobs STALE; they are deleted after this time, or that of their queue."""
     starts, counts = _left_of(shard.queues.get(queue), runs)
     if starts:
-        shard.emit(JobsAgedOut(now.wall_ms, queue, state, starts, counts, 0))
+        if delete_after_ms is None:
+            delete_after_ms = effective.delete_after_ms(shard.queues[queue].settings)
+        shard.emit(JobsAgedOut(now.wall_ms, queue, state, starts, counts, delete_after_ms))
 
 
 def decide_delete_ended(

@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeVar
 
 from jobline_server.engine.decide.admin import decide_evict, decide_pass_over
 from jobline_server.engine.values import ENDED_STATES, JobState
+from jobline_server.engine.wanted import runs_without
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.ended import due
 from jobline_server.runtime.ended.ended_jobs import EndedJobs
@@ -170,12 +171,14 @@ class EndedRetention:
         free: list[EndedSpan] = []
         held: list[EndedSpan] = []
         for span in spans:
-            if span.state not in _HELD_STATES or not wanted.has_any([(span.first_id, span.count)]):
+            may_be_held = span.state in _HELD_STATES
+            ids = wanted.within(span.first_id, span.count) if may_be_held else []
+            if not ids:
                 free.append(span)
                 continue
-            left = [*wanted.without(span.first_id, span.count)]
-            free += [span._replace(first_id=start, count=count) for start, count in left]
-            held += [span._replace(first_id=one, count=1) for one in span.ids() if one in wanted]
+            runs = zip(*runs_without([span.first_id], [span.count], ids), strict=True)
+            free += [span._replace(first_id=start, count=count) for start, count in runs]
+            held += [span._replace(first_id=one, count=1) for one in ids]
         return free, held
 
     async def _slice(self, find: Find, change: Change) -> Slice:
