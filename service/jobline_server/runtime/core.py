@@ -256,7 +256,8 @@ class Core:
                 listener(batches)
             except Exception as error:  # noqa: BLE001  # the others are told all the same
                 record.failed(error)
-            else:
+                continue
+            if record.failures_in_a_row:
                 record.worked()
 
     def serve(self, slot: ShardSlot) -> None:

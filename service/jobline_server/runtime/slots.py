@@ -128,10 +128,9 @@ class ShardSlots:
         """Returns the slot that owns a queue, whether the queue exists or not. Raises `Refused` if
         it is not here.
         """
-        number = self.number_of(queue)
-        slot = self._by_number.get(number)
+        slot = self._by_number.get(crc32(queue.encode()) % self.total)
         if slot is None:
-            raise self.refusal(number)
+            raise self.refusal(self.number_of(queue))
         return slot
 
     def number_of(self, queue: str) -> int:

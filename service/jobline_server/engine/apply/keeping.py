@@ -70,6 +70,6 @@ def awaited_of(
 
 
 def _awaited_by_readers(shard: ShardState, state: JobState) -> IdTable[Awaited] | None:
-    """Returns the jobs whose results others wait for; None if that concerns no end in this state."""
+    """Returns the jobs whose results others wait for; None if no job that ends so has one."""
     dependencies = shard.dependencies
     return dependencies.awaited if state is JobState.COMPLETED and dependencies.has_any else None

@@ -43,11 +43,12 @@ from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.producers import CallRecord
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.room import Room
+from jobline_server.engine.rules import NO_RULES
 from jobline_server.engine.values import AckLevel, JobOptions, Now
 from jobline_server.engine.view import ShardView
 
 # Enum attribute access is slow before Python 3.12.
-_MEMORY = AckLevel.MEMORY
+_MEMORY, _FSYNCED = AckLevel.MEMORY, AckLevel.FSYNCED
 
 
 class _Terms(NamedTuple):
@@ -71,13 +72,11 @@ def decide_push(
     BATCH_NOT_FOUND, BATCH_COMPLETE, JOB_NOT_FOUND, INVALID_FIELD, IDEMPOTENCY_MISMATCH,
     UNIQUE_KEY_HELD or JOB_AWAITED.
     """
-    queue, claims = shard.queues.get(command.queue), None
+    queue = shard.queues.get(command.queue)
     if queue is not None and queue.settings.ttl_ms:
         command = with_ttl(command, queue.settings.ttl_ms)
-    refuse_priorities(queue, command)
     level = _level(queue, command)
-    if command.rows.ties and has_unique_keys(command.rows):
-        claims = Claims(shard, now, command)
+    claims = _claims_of(shard, now, queue, command) if command.rows.ties else None
     request_hash = b""
     if command.request_id:
         request_hash = hash_of(REQUEST_ID, command.queue, command.request_id)
@@ -104,12 +103,20 @@ def decide_push(
         first_id = shard.next_id()
         stored_rows = b"" if claims is None else claims.stored_rows
         terms = _Terms(level, request_hash, new_keys, stored_rows, parents)
-        _emit_all(shard, now, command, rows, payloads, terms)
+        _emit_all(shard, now, command, rows, payloads, first_id, terms)
     if claims is not None:
         claims.emit()
     if parents is not None:
         end_failed(shard, now, parents)
     return Pushed(first_id, count, level, exceptions)
+
+
+def _claims_of(shard: ShardView, now: Now, queue: Queue | None, command: Push) -> Claims | None:
+    """Returns the claims of a push to unique keys; None without any. Refuses what does not go
+    together with the groups of its jobs.
+    """
+    refuse_priorities(queue, command)
+    return Claims(shard, now, command) if has_unique_keys(command.rows) else None
 
 
 def _level(queue: Queue | None, command: Push) -> AckLevel:
@@ -118,7 +125,7 @@ def _level(queue: Queue | None, command: Push) -> AckLevel:
     that waits for others before they end; and for those of a batch, which counts each to its end.
     """
     minimum = queue.settings.min_ack_level if queue is not None else None
-    level = max(command.level or minimum or AckLevel.FSYNCED, minimum or AckLevel.MEMORY)
+    level = max(command.level or minimum or _FSYNCED, minimum or _MEMORY)
     rows = command.rows
     if level is _MEMORY and (rows.ties or rows.parent_indexes or has_members(command)):
         return AckLevel.BUFFERED
@@ -151,8 +158,9 @@ def _check_room(
     """Refuses a push that does not fit. `rows` and `payloads` are its new jobs."""
     if command.has_room:
         return
-    check_limiters(shard.limiters, command, rows, payloads)
-    check_batches(shard, command, rows, payloads)
+    if rows.has_rules or command.options.rules is not NO_RULES:
+        check_limiters(shard.limiters, command, rows, payloads)
+        check_batches(shard, command, rows, payloads)
     load = shard.load
     count = len(rows.payloads) + len(payloads)
     size = payloads.bytes_of(0, len(payloads)) + sum(map(len, rows.payloads))
@@ -195,10 +203,10 @@ def _emit_all(
     command: Push,
     rows: JobColumns,
     payloads: Payloads,
+    first_id: int,
     terms: _Terms,
 ) -> None:
     """Emits the facts of a push; ids are given in the order of the push."""
-    first_id = shard.next_id()
     lots = lots_of(payloads, first_id + len(rows.payloads))
     to_front = command.options.rules.lifo
     if to_front:

@@ -12,7 +12,7 @@ from jobline.v1 import job_pb2, job_service_pb2
 from jobline_server.engine import limits
 from jobline_server.engine.columns import LotColumns
 from jobline_server.engine.commands import Push, Refused
-from jobline_server.engine.job_columns import JobColumns
+from jobline_server.engine.job_columns import NO_ROWS, JobColumns
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.producers import Call
 from jobline_server.engine.rules import NO_RULES
@@ -110,7 +110,8 @@ class PushReader:
             raise fields.invalid("jobs", "a push needs jobs or payloads")
         if shared.ties is not NO_TIES or _UNIQUE_KEYS in given or _GROUPS in given:
             _tie_payloads(command, given, plain, shared.ties)
-        _check_together(command, request, all_start=has_start or spread_ms > 0)
+        if command.rows is not NO_ROWS or command.options.rules is not NO_RULES:
+            _check_together(command, request, all_start=has_start or spread_ms > 0)
         if spread_ms:
             spread_out(command, spread_ms, self._wall_ms())
         return command

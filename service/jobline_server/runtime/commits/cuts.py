@@ -52,6 +52,9 @@ async def rows_of(cuts: Sequence[Cut]) -> list[JournalRow]:
 
 def _parts_of(facts: Sequence[Fact]) -> Iterator[Sequence[Fact]]:
     """Yields facts in order, as many as are encoded between two looks at the time."""
+    if len(facts) == 1:
+        yield facts
+        return
     start = jobs = 0
     for end, fact in enumerate(facts, 1):
         if isinstance(fact, JobsPushed):
