@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from heapq import merge
 from itertools import islice
 
 from jobline_server.engine import limits
@@ -50,7 +51,7 @@ RUNS_AT_ONCE = 1_000
 # Endings that are looked up at once. A look-up passes by those that were taken since the table was
 # made, so they are some.
 DRAINED_AT_ONCE = 1_000
-# What was left out is marked by bits, in a number for each block of this many ids.
+# Single jobs that were left out are marked by bits, in a number for each block of this many ids.
 _BLOCK_BITS = 8
 _BLOCK_IDS = 1 << _BLOCK_BITS
 # The most endings that wait because the first of them could not be taken. With more the process
@@ -157,17 +158,18 @@ class EndedBuffer:
 
 class _Completed:
     """The completed jobs of one queue, oldest first, and those that were left out. The latter are
-    marked in blocks of ids, so that a thousand acks in any order cost a thousand assignments and
-    become few runs.
+    marked, those of a lot in an array of bytes, others in blocks of ids, so that a thousand acks in
+    any order cost a thousand assignments and become few runs.
     """
 
-    __slots__ = ("_count", "_endings", "_marks")
+    __slots__ = ("_blocks", "_count", "_endings", "_lots")
 
     def __init__(self) -> None:
         self._count = 0
         # The number and the jobs of each ending. The endings go as they are written.
         self._endings: deque[tuple[int, int]] = deque()
-        self._marks: IdTable[int] = IdTable()
+        self._lots: dict[int, bytearray] = {}
+        self._blocks: IdTable[int] = IdTable()
 
     def add(self, number: int, count: int, limit: int) -> Iterator[int]:
         """Adds the newest ending, by its number and its jobs, and yields the numbers of those that
@@ -183,34 +185,44 @@ class _Completed:
     def leave_out(self, ending: Ending) -> None:
         """Marks the jobs of an ending that is left out."""
         if isinstance(ending, JobsEnded):
+            blocks = self._blocks
             for job in ending.jobs:
-                self._mark(job.id, 1)
+                block, index = job.id >> _BLOCK_BITS, job.id & _BLOCK_IDS - 1
+                blocks[block] = (blocks.find(block) or 0) | 1 << index
         elif isinstance(ending, RunsEnded):
+            first_id = ending.lot.first_id
+            mark = self._lots.get(first_id)
+            if mark is None:
+                mark = self._lots[first_id] = bytearray(len(ending.lot.payloads))
             for start, count in zip(ending.starts, ending.counts, strict=True):
-                self._mark(start, count)
+                mark[start - first_id : start - first_id + count] = b"\1" * count
 
     def left_out_runs(self) -> Iterator[list[tuple[int, int]]]:
         """Yields all that was left out by id, in order, in as few runs as possible."""
         runs: list[tuple[int, int]] = []
-        for block in sorted(self._marks):
-            of_block = _runs_of(block << _BLOCK_BITS, self._marks[block])
-            if runs and sum(runs[-1]) == of_block[0][0]:
-                first_id, count = runs.pop()
-                of_block[0] = first_id, count + of_block[0][1]
-            runs += of_block
+        for first_id, count in merge(self._runs_of_lots(), self._runs_of_blocks()):
+            if runs and sum(runs[-1]) == first_id:
+                runs[-1] = runs[-1][0], runs[-1][1] + count
+                continue
             if len(runs) >= RUNS_AT_ONCE:
                 yield runs
                 runs = []
+            runs.append((first_id, count))
         if runs:
             yield runs
 
-    def _mark(self, start: int, count: int) -> None:
-        while count:
-            block, index = start >> _BLOCK_BITS, start & _BLOCK_IDS - 1
-            part = min(count, _BLOCK_IDS - index)
-            self._marks[block] = (self._marks.find(block) or 0) | (1 << part) - 1 << index
-            start += part
-            count -= part
+    def _runs_of_lots(self) -> Iterator[tuple[int, int]]:
+        for first_id, mark in sorted(self._lots.items()):
+            start = mark.find(1)
+            while start >= 0:
+                end = mark.find(0, start)
+                end = len(mark) if end < 0 else end
+                yield first_id + start, end - start
+                start = mark.find(1, end)
+
+    def _runs_of_blocks(self) -> Iterator[tuple[int, int]]:
+        for block in sorted(self._blocks):
+            yield from _runs_of(block << _BLOCK_BITS, self._blocks[block])
 
 
 def _runs_of(first_id: int, marks: int) -> list[tuple[int, int]]:
