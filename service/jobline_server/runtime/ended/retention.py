@@ -82,6 +82,8 @@ class EndedRetention:
         results live jobs may read. These are passed, at most `PASSED_SLICES` a call, and the next
         call goes on behind them; behind the last it begins with the first.
         """
+        while self._wanted.sweep(PART_JOBS):
+            await asyncio.sleep(0)
         for _ in range(PASSED_SLICES):
             after = self._passed
             find = partial(
