@@ -101,7 +101,7 @@ def options_carried() -> str:
 def options_to_come() -> str:
     """Fields of a job that are part of the protocol and answered with UNIMPLEMENTED."""
     names = ", ".join(f"`{name}`" for name, _ in job_fields(served=False))
-    return fill(f"{names}.", LINE_MAX)
+    return fill(f"{names or 'None at present'}.", LINE_MAX)
 
 
 def job_fields(*, served: bool) -> Iterator[tuple[str, str]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from jobline import Client, FlowJob
 from jobline.cli.exit_codes import Exit
 from tests.cli.conftest import NO_JOB
@@ -38,3 +40,14 @@ def test_flow_is_cancelled_as_a_whole(jobline, queue, served):
     dry = jobline("job", "cancel", pushed.id, "--below", "--dry-run", "--json").document
     assert dry["count"] == 3
     assert "3 jobs" in jobline("job", "cancel", pushed.id, "--below", "--yes").out
+
+
+def test_parents_that_wait_are_counted_where_people_look(jobline, queue, served):
+    with Client(served["grpc"]) as client:
+        client.flows.push(FlowJob(queue, children=[FlowJob(f"{queue}-leaf")]))
+        assert client.admin.stats().blocked >= 1
+    assert re.search(r"^blocked +1 *$", jobline("queue", "get", queue).out, re.MULTILINE)
+    heading, row = jobline("queue", "ls", queue).out.splitlines()[:2]
+    columns = [name for name in heading.split() if name != "oldest"]
+    assert dict(zip(columns, row.split(), strict=False))["blocked"] == "1"
+    assert re.search(r"[1-9]\d* blocked", jobline("stats").out)

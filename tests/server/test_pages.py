@@ -9,7 +9,7 @@ import pytest
 from grpc import aio
 from prometheus_client.parser import text_string_to_metric_families
 
-from jobline.v1 import admin_service_pb2, job_service_pb2
+from jobline.v1 import admin_service_pb2, job_pb2, job_service_pb2
 from jobline.v1.admin_service_pb2_grpc import AdminServiceStub
 from jobline.v1.job_service_pb2_grpc import JobServiceStub
 from jobline_server.runtime.health import Health
@@ -41,7 +41,9 @@ async def samples(server: RunningServer) -> Samples:
 async def test_metrics_tell_of_jobs_and_calls(server: RunningServer, channel: aio.Channel) -> None:
     """Counts of the server, of its queues and of its methods."""
     stub = JobServiceStub(channel)
-    await stub.Push(job_service_pb2.PushRequest(queue="mail", payloads=[b"x"] * 3))
+    pushed = await stub.Push(job_service_pb2.PushRequest(queue="mail", payloads=[b"x"] * 3))
+    waits = job_pb2.JobOptions(depends_on=[pushed.first_id])
+    await stub.Push(job_service_pb2.PushRequest(queue="later", payloads=[b""], options=waits))
     with pytest.raises(aio.AioRpcError):
         await stub.Push(job_service_pb2.PushRequest())
 
@@ -50,15 +52,16 @@ async def test_metrics_tell_of_jobs_and_calls(server: RunningServer, channel: ai
     def value(name: str, *labels: str) -> float:
         return found[name, frozenset(labels)]
 
-    assert value("jobline_jobs_pushed_total") == 3
+    assert value("jobline_jobs_pushed_total") == 4
+    assert value("jobline_jobs", "blocked") == 1
     assert value("jobline_jobs", "ready") == 3
     assert value("jobline_queue_jobs", "mail", "ready") == 3
     assert value("jobline_waiting_bytes") == 3
     assert value("jobline_disk_full") == 0
     push = ("jobline.v1.JobService", "Push")
-    assert value("jobline_calls_total", *push, "OK") == 1
+    assert value("jobline_calls_total", *push, "OK") == 2
     assert value("jobline_calls_total", *push, "INVALID_ARGUMENT") == 1
-    assert value("jobline_call_seconds_count", *push) == 2
+    assert value("jobline_call_seconds_count", *push) == 3
     assert value("jobline_calls_in_flight", *push) == 0
     assert value("jobline_beat_failures_in_a_row", "checkpoint") == 0
     assert value("jobline_queue_jobs_pushed_total", "mail") == 3

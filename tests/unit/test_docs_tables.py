@@ -31,6 +31,10 @@ def test_stale_part_is_renewed():
     assert "130" in docs_tables.renewed(stale)
 
 
+def test_list_of_options_to_come_says_that_there_is_none():
+    assert docs_tables.options_to_come() == "None at present."
+
+
 def test_every_metric_is_described():
     """What the page for Prometheus can say stands in the guide for operators, and nothing else."""
     files = (ROOT / "service/jobline_server/web").glob("*metrics.py")

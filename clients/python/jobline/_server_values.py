@@ -31,7 +31,8 @@ class ShardStats:
 class ServerStats:
     """Counts and health of the server.
 
-    - `scheduled`, `ready`, `active`: jobs by state; `dead`, `completed`: those that are kept.
+    - `scheduled`, `blocked`, `ready`, `active`: jobs by state; `dead`, `completed`: those that are
+      kept.
     - `pushed_total`, `completed_total`, `failed_total`, `commits`: since the server started.
     - `commit_time`: mean time of the last commits, fsync included. `loop_lag`: the longest its loop
       stood still in the last minute. None where nothing was measured.
@@ -60,6 +61,7 @@ class ServerStats:
     shards: tuple[ShardStats, ...]
     transport: str
     waiting_bytes: int
+    blocked: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -263,6 +263,7 @@ class ServerView:
     started_ms: int
     queues: int
     scheduled: int
+    blocked: int
     ready: int
     active: int
     dead: int

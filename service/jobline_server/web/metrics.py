@@ -122,7 +122,7 @@ def _totals(view: ServerView) -> Iterator[Metric]:
     jobs = GaugeMetricFamily(
         "jobline_jobs", "Jobs by state; ended ones that are kept.", labels=["state"]
     )
-    for state in ("scheduled", "ready", "active", "dead", "completed"):
+    for state in ("scheduled", "blocked", "ready", "active", "dead", "completed"):
         jobs.add_metric([state], getattr(view, state))
     yield jobs
     yield CounterMetricFamily("jobline_jobs_pushed", "Jobs pushed.", view.pushed_total)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobline_server.engine.tables import PART_BITS
-from jobline_server.engine.wanted import Wanted, runs_without
+from jobline_server.engine.wanted import FEW, Wanted, runs_without
 
 PART = 1 << PART_BITS
 # Around the border of two parts.
@@ -45,3 +45,31 @@ def test_few_are_looked_up_in_a_long_run_by_themselves():
     wanted.add([5, 10 * PART])
     assert not wanted.has_any([(6, 10 * PART - 6), (10 * PART + 1, PART)])
     assert wanted.has_any([(6, 10 * PART)])
+
+
+def test_many_are_let_go_of_in_steps():
+    """A thousand jobs that have a thousand parents each may end in one step of the loop."""
+    many = range(1, FEW + 2)
+    wanted = Wanted()
+    for _ in range(3):
+        wanted.add(many)
+    wanted.remove(many)
+    wanted.remove(many)
+    assert [wanted[one] for one in many] == [3] * len(many)
+    assert wanted.sweep(1)
+    assert [wanted[one] for one in many] == [2] + [3] * FEW
+    assert wanted.sweep(len(many))
+    assert [wanted[one] for one in many] == [1] + [2] * FEW
+    assert not wanted.sweep(len(many))
+    assert [wanted[one] for one in many] == [1] * len(many)
+    wanted.remove(many)
+    assert not wanted.sweep(2 * FEW)
+    assert not wanted
+
+
+def test_few_are_let_go_of_at_once():
+    wanted = Wanted()
+    wanted.add(range(1, FEW + 1))
+    wanted.remove(range(1, FEW + 1))
+    assert not wanted
+    assert not wanted.sweep(1)

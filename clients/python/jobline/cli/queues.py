@@ -168,6 +168,7 @@ def columns(now: datetime) -> list[Column[Queue]]:
         Column("queue", lambda queue: queue.name),
         Column("ready", lambda queue: f"{queue.counts.ready:,}", right=True),
         Column("scheduled", lambda queue: f"{queue.counts.scheduled:,}", right=True),
+        Column("blocked", lambda queue: f"{queue.counts.blocked:,}", right=True),
         Column("active", lambda queue: f"{queue.counts.active:,}", right=True),
         Column("completed", lambda queue: f"{queue.counts.completed:,}", right=True),
         Column("dead", lambda queue: f"{queue.counts.dead:,}", right=True),
@@ -199,6 +200,7 @@ def _states(chosen: Conditions) -> list[JobState]:
 _COUNTS = (
     "ready",
     "scheduled",
+    "blocked",
     "active",
     "completed",
     "dead",

@@ -40,13 +40,14 @@ def stats_view(answer: ServerStats, now: datetime) -> RenderableType:
     """The server for a person: what waits, what was done, how the disk does."""
     mebibytes = answer.waiting_bytes / (1 << 20)
     failed = f"{answer.failed_total:,} failed attempts"
+    delayed = f"{answer.scheduled:,} scheduled, {answer.blocked:,} blocked"
     rows = [
         ("version", f"{answer.version} ({answer.transport})"),
         ("started", show_ago(answer.started_at, now)),
         ("queues", f"{answer.queues:,}"),
         (
             "waiting",
-            f"{answer.ready:,} ready, {answer.scheduled:,} scheduled, {mebibytes:,.1f} MiB",
+            f"{answer.ready:,} ready, {delayed}, {mebibytes:,.1f} MiB",
         ),
         ("active", f"{answer.active:,}"),
         ("ended", f"{answer.completed:,} completed and {answer.dead:,} dead are kept"),

@@ -181,7 +181,7 @@ def _head(before: Sample, sample: Sample, now: datetime, width: int) -> list[Tex
     ]
     counts = [
         Text(f"{getattr(stats, field):,} {field}")
-        for field in ("ready", "scheduled", "active", "dead", "workers")
+        for field in ("ready", "scheduled", "blocked", "active", "dead", "workers")
     ]
     if seconds > 0:
         pushed = max(stats.pushed_total - before.stats.pushed_total, 0)
@@ -203,6 +203,7 @@ def _columns(now: datetime) -> list[Column[Row]]:
         Column(
             "scheduled", lambda row: f"{row.queue.counts.scheduled:,}", right=True, from_width=80
         ),
+        Column("blocked", lambda row: f"{row.queue.counts.blocked:,}", right=True, from_width=100),
         Column("active", lambda row: f"{row.queue.counts.active:,}", right=True),
         Column("dead", lambda row: f"{row.queue.counts.dead:,}", right=True),
         Column("in/s", lambda row: f"{row.pushed:,.0f}", right=True),

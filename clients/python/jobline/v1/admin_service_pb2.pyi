@@ -143,6 +143,7 @@ class GetStatsResponse(_message.Message):
     SHARDS_FIELD_NUMBER: _builtins.int
     TRANSPORT_FIELD_NUMBER: _builtins.int
     WAITING_BYTES_FIELD_NUMBER: _builtins.int
+    BLOCKED_FIELD_NUMBER: _builtins.int
     version: _builtins.str
     """Output only. Its version."""
     queues: _builtins.int
@@ -175,6 +176,8 @@ class GetStatsResponse(_message.Message):
     """Output only. Transport in use: `grpcio` or `native`."""
     waiting_bytes: _builtins.int
     """Output only. Payloads and logs of live jobs in bytes."""
+    blocked: _builtins.int
+    """Output only. BLOCKED jobs."""
     @_builtins.property
     def started_at(self) -> _timestamp_pb2.Timestamp:
         """Output only. When it started."""
@@ -214,10 +217,11 @@ class GetStatsResponse(_message.Message):
         shards: _abc.Iterable[Global___ShardStats] | None = ...,
         transport: _builtins.str = ...,
         waiting_bytes: _builtins.int = ...,
+        blocked: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["commit_time", b"commit_time", "loop_lag", b"loop_lag", "started_at", b"started_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["active", b"active", "commit_time", b"commit_time", "commits", b"commits", "completed", b"completed", "completed_total", b"completed_total", "dead", b"dead", "disk_full", b"disk_full", "failed_total", b"failed_total", "keys", b"keys", "loop_lag", b"loop_lag", "pushed_total", b"pushed_total", "queues", b"queues", "ready", b"ready", "scheduled", b"scheduled", "shards", b"shards", "started_at", b"started_at", "transport", b"transport", "version", b"version", "waiting_bytes", b"waiting_bytes", "workers", b"workers"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["active", b"active", "blocked", b"blocked", "commit_time", b"commit_time", "commits", b"commits", "completed", b"completed", "completed_total", b"completed_total", "dead", b"dead", "disk_full", b"disk_full", "failed_total", b"failed_total", "keys", b"keys", "loop_lag", b"loop_lag", "pushed_total", b"pushed_total", "queues", b"queues", "ready", b"ready", "scheduled", b"scheduled", "shards", b"shards", "started_at", b"started_at", "transport", b"transport", "version", b"version", "waiting_bytes", b"waiting_bytes", "workers", b"workers"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -16,6 +16,7 @@ def statistics_response(
         transport=transport,
         queues=view.queues,
         scheduled=view.scheduled,
+        blocked=view.blocked,
         ready=view.ready,
         active=view.active,
         dead=view.dead,

@@ -39,6 +39,7 @@ class Statistics:
             started_ms=core.started_ms,
             queues=0,
             scheduled=0,
+            blocked=0,
             ready=0,
             active=0,
             dead=0,
@@ -166,6 +167,7 @@ def _count(view: ServerView, queues: Sequence[Queue]) -> int:
         counts = queue.counts
         live_jobs += queue.live()
         view.scheduled += counts[JobState.SCHEDULED]
+        view.blocked += counts[JobState.BLOCKED]
         view.ready += counts[JobState.READY]
         view.active += counts[JobState.ACTIVE]
         view.dead += counts[JobState.DEAD]

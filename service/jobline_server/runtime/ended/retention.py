@@ -18,6 +18,7 @@ from jobline_server.runtime.core import Core
 from jobline_server.runtime.ended import due
 from jobline_server.runtime.ended.ended_jobs import EndedJobs
 from jobline_server.runtime.ended.retention_hints import QueueState
+from jobline_server.runtime.pace import Pace
 from jobline_server.storage.ended_store import BEFORE_ALL, EndedSpan, OwnCount
 
 # The most parts in a slice.
@@ -83,6 +84,9 @@ class EndedRetention:
         results live jobs may read. These are passed, at most `PASSED_SLICES` a call, and the next
         call goes on behind them; behind the last it begins with the first.
         """
+        pace = Pace()
+        while self._wanted.sweep(PART_JOBS):
+            await pace.rest()
         for _ in range(PASSED_SLICES):
             after = self._passed
             find = partial(
