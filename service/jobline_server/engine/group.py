@@ -122,6 +122,13 @@ class Group:
             self._several, self._only = {self._only.id: self._only}, None
         self._several[job.id] = job
 
+    def replace(self, changed: Member) -> None:
+        """Has a changed copy of an admitted job take its place among the admitted ones."""
+        if self._several is None:
+            self._only = changed
+        else:
+            self._several[changed.id] = changed
+
     def dismiss(self, job: Member) -> bool:
         """Takes a job out of the admitted ones; returns whether it was one of them."""
         if not self.has_admitted(job):

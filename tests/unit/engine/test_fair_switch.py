@@ -68,6 +68,18 @@ def test_groups_are_serial_again(world: FairWorld) -> None:
     assert image_of(world.recovered()) == image_of(world.shard)
 
 
+def test_groups_are_let_in_by_their_first_jobs(world: FairWorld) -> None:
+    """Whichever group came first into the queue."""
+    world.settings(fair=True)
+    ids = world.jobs("b", "a", "b")
+    assert world.ids(1) == ids[:1]
+    world.end(ids[:1])
+    world.settings(fair=False)
+    world.check()
+    assert world.ids() == ids[1:]
+    assert image_of(world.recovered()) == image_of(world.shard)
+
+
 def test_a_paused_group_stays_paused(world: FairWorld) -> None:
     world.jobs("a", "a")
     decide_pause_group(world.shard, world.now, "q", "a", "ann", "why")

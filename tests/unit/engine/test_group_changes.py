@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from jobline_server.engine.commands import Refused
+from jobline_server.engine.decide.groups import decide_pause_group, decide_resume_group
 from jobline_server.engine.decide.update import JobChange, decide_update
+from jobline_server.engine.group_settings import GroupSettings
 from jobline_server.engine.lane import SMALL_BYTES
 from tests.unit.engine.test_apply_groups import push, recovers, run
 
@@ -42,3 +44,15 @@ def test_next_job_that_becomes_large_changes_its_lane_and_keeps_its_place(world)
     world.commit()
     recovers(world)
     assert run(world) == [first, second]
+
+
+def test_one_of_several_next_jobs_that_becomes_large_stays_before_the_others(world):
+    """Also where they have to wait for their group, which was paused meanwhile."""
+    world.settings(group=GroupSettings(concurrency=2))
+    first, second, third = push(world, "g", "g", "g")
+    decide_update(world.shard, world.now, first, JobChange(payload=bytes(SMALL_BYTES + 1)))
+    decide_pause_group(world.shard, world.now, "q", "g", "ann", "why")
+    decide_resume_group(world.shard, world.now, "q", "g")
+    world.commit()
+    recovers(world)
+    assert run(world) == [first, second, third]

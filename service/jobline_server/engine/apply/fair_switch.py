@@ -85,17 +85,22 @@ def _by_options(jobs: Sequence[Job]) -> Iterator[tuple[JobOptions, int]]:
 def _make_plain(shard: ShardState, queue: Queue, fair: FairShare) -> None:
     ready: dict[str, list[Job]] = {}
     for lane in [lane for lane in queue.lanes() if lane.tenant]:
-        jobs = [job for job in lane if isinstance(job, Job) and job.state is _READY]
-        ready.setdefault(lane.tenant, []).extend(jobs)
+        for job in lane:
+            if isinstance(job, Job) and job.state is _READY:
+                ready.setdefault(lane.tenant, []).append(job)
         queue.empty_lane(lane)
     queue.be_plain()
     for group in queue.groups:
         tenant = fair.tenants.find(group.name)
         if tenant is not None:
-            for job in sorted(tenant.running.values(), key=place_of):
-                group.admit(job)
+            for running in sorted(tenant.running.values(), key=place_of):
+                group.admit(running)
             shard.changes.jobs.to_write.add_many(list(tenant.running), None)
-        jobs = sorted(ready.get(group.name, ()), key=place_of)
+    # The place of its first job says when a group is let in. The order of the tables does not: it
+    # is another one once a checkpoint is loaded.
+    waiting = [sorted(jobs, key=place_of) for jobs in ready.values()]
+    for jobs in sorted(waiting, key=lambda jobs: place_of(jobs[0])):
+        group = groups.group_of(queue, jobs[0])
         group.put_all(jobs)
         for options, count in _by_options(jobs):
             groups.count_held(queue, options, count)

@@ -85,19 +85,19 @@ def replace_ready(shard: ShardState, job: Job, changed: Job) -> None:
     """
     queue = job.queue
     group = groups.group_of(queue, job)
-    is_admitted = group.has_admitted(job)
-    if is_admitted:
+    was_admitted = group.has_admitted(job)
+    if was_admitted:
         queue.leave(job, 1)
-        group.dismiss(job)
     else:
         group.leave()
         groups.count_held(queue, job.options, -1)
     if changed.options.rules.sticky:
         unreserve(changed)
     job.become_stand_in()
-    if is_admitted and changed.state is _READY:
-        group.admit(changed)
-    elif is_admitted:
+    if was_admitted and changed.state is _READY:
+        group.replace(changed)
+    elif was_admitted:
+        group.dismiss(job)
         groups.admit_next(shard, queue, group)
 
 
