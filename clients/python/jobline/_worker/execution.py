@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from jobline._context import BatchItem, CancelReason, Context
+from jobline._flow_values import FlowNode
 from jobline._leased import LeasedJob
 from jobline._outcomes import Outcome, WaitFor
 from jobline._requests import fail_item
@@ -43,13 +44,16 @@ class Execution:
     state: Any = None
     running: dict[tuple[int, int], Context] = field(default_factory=dict)
     has_cancelled: bool = False
+    _read_children: Callable[[int], list[FlowNode]] = field(init=False)
 
     def __post_init__(self) -> None:
         self.flows.done = self.end
+        # Made once: a method that is looked up for each job is an object for each.
+        self._read_children = self.flows.children
 
     def start(self, job: LeasedJob) -> Context | None:
         """Starts a job; returns None if its lease was lost or settled while it waited."""
-        context = Context(job, self.session, self.state, self.flows.children)
+        context = Context(job, self.session, self.state, self._read_children)
         self.running[job.id, job.delivery] = context
         if self.session.begin(job):
             return context
@@ -64,7 +68,8 @@ class Execution:
         if self.flows.pending and lease in self.flows.pending:
             return
         self.running.pop(lease, None)
-        self.session.begun.discard(lease)
+        if self.session.begun:
+            self.session.begun.discard(lease)
 
     def start_batch(self, route: Route, jobs: list[LeasedJob]) -> list[BatchItem[Any]]:
         """Starts a batch; returns the items that are still leased and can be read."""

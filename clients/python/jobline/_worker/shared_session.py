@@ -58,6 +58,8 @@ class SharedSession:
         self._finished = 0
         self.begun: set[tuple[int, int]] = set()
         """Jobs that may run only once and whose handlers have begun, as (id, delivery)."""
+        # The last options that were seen to be none of those: the jobs of a run share theirs.
+        self._repeatable: job_pb2.JobOptions | None = None
         self.counts = Counts()
         self.wakeup = Wakeup()
 
@@ -65,7 +67,10 @@ class SharedSession:
 
     def begin(self, job: LeasedJob) -> bool:
         """Returns whether the lease of a job is held, just before its handler begins."""
+        if job.options_message is self._repeatable:
+            return self._session.held.get(job.id) == job.delivery
         if job.options_message.delivery != _ONCE:
+            self._repeatable = job.options_message
             return self.holds(job)
         with self._lock:
             # Or it might be released at the moment when it begins.
