@@ -9,8 +9,8 @@
 |---|---|
 | `data_source` | what Spark asks for: readers and writers, with their options checked |
 | `options` | every option with its default; refuses unknown ones |
-| `conversions` | jobs and events to Arrow, rows to payloads and jobs: all types in one place |
-| `jobs_reader` | batches of jobs, a queue a partition |
+| `conversions` | the columns of jobs and events; events to Arrow, rows to payloads and jobs |
+| `jobs_reader`, `job_rows` | batches of jobs, the queues of a shard a partition; jobs to Arrow |
 | `events_reader`, `watching`, `positions` | events since a position, and what a position is |
 | `writers`, `lots`, `pushing` | rows become lots of jobs, a task has one client |
 | `held` | lots that nobody gets before the whole frame is written |

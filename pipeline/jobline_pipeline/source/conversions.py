@@ -1,8 +1,9 @@
-"""All conversions between Jobline and Spark: jobs and events to Arrow, rows to payloads.
+"""The columns of jobs and events, and conversions between Jobline and Spark: events to Arrow, rows
+to payloads; jobs to Arrow are in `job_rows`.
 
-Jobs and events come as messages of the protocol and leave as record batches, column by column;
-columns that a frame does not name are not read. Events come as runs, one row a run of ids, and are
-spread to rows by Arrow. What is empty in the protocol is null.
+Events come as messages of the protocol and leave as record batches, column by column; columns that
+a frame does not name are not read. Events come as runs, one row a run of ids, and are spread to
+rows by Arrow. What is empty in the protocol is null.
 """
 
 from __future__ import annotations
@@ -72,60 +73,21 @@ EVENTS = _columns(
 WITH_PAYLOADS = {"payload", "result"}
 
 _MICROS = 1_000_000
-_States: dict[int, str | None] = {
+STATES: dict[int, str | None] = {
     number: name.removeprefix("JOB_STATE_").lower() for name, number in job_pb2.JobState.items()
 }
-_Reasons: dict[int, str | None] = {
+REASONS: dict[int, str | None] = {
     number: name.removeprefix("END_REASON_").lower() for name, number in job_pb2.EndReason.items()
 }
 _Kinds = {
     number: name.removeprefix("EVENT_KIND_").lower() for name, number in event_pb2.EventKind.items()
 }
-_States[0] = _Reasons[0] = None  # unset is null
+STATES[0] = REASONS[0] = None  # unset is null
 
 
-def _micros(moment: Any) -> int:
+def micros(moment: Any) -> int:
+    """Returns a timestamp of the protocol in microseconds."""
     return int(moment.seconds * _MICROS + moment.nanos // 1_000)
-
-
-_JOB_COLUMNS: Mapping[str, Callable[[Sequence[Any]], list[Any]]] = {
-    "job_id": lambda jobs: [job.id for job in jobs],
-    "queue": lambda jobs: [job.queue for job in jobs],
-    "name": lambda jobs: [job.options.name for job in jobs],
-    "state": lambda jobs: [_States.get(job.state) for job in jobs],
-    "payload": lambda jobs: [job.payload for job in jobs],
-    "payload_bytes": lambda jobs: [job.payload_bytes for job in jobs],
-    "content_type": lambda jobs: [job.options.content_type or None for job in jobs],
-    "job_key": lambda jobs: [job.job_key or None for job in jobs],
-    "unique_key": lambda jobs: [job.options.unique_key or None for job in jobs],
-    "group": lambda jobs: [job.options.group or None for job in jobs],
-    "priority": lambda jobs: [job.options.priority for job in jobs],
-    "tags": lambda jobs: [list(job.options.tags) for job in jobs],
-    "headers": lambda jobs: [list(job.options.headers.items()) for job in jobs],
-    "batch_id": lambda jobs: [job.options.batch_id or None for job in jobs],
-    "depends_on": lambda jobs: [list(job.options.depends_on) for job in jobs],
-    "attempts": lambda jobs: [job.attempts for job in jobs],
-    "max_attempts": lambda jobs: [
-        job.options.max_attempts if job.options.HasField("max_attempts") else None for job in jobs
-    ],
-    "stalls": lambda jobs: [job.stalls for job in jobs],
-    "releases": lambda jobs: [job.releases for job in jobs],
-    "delivery": lambda jobs: [job.delivery for job in jobs],
-    "worker": lambda jobs: [job.worker or None for job in jobs],
-    "progress": lambda jobs: [job.progress for job in jobs],
-    "result": lambda jobs: [job.result or None for job in jobs],
-    "error_type": lambda jobs: [job.error.type or None for job in jobs],
-    "error": lambda jobs: [job.error.message or None for job in jobs],
-    "reason": lambda jobs: [_Reasons.get(job.reason) for job in jobs],
-    "cancel_requested": lambda jobs: [job.cancel_requested for job in jobs],
-}
-
-
-def _job_column(name: str, jobs: Sequence[Any]) -> list[Any]:
-    read = _JOB_COLUMNS.get(name)
-    if read is not None:
-        return read(jobs)
-    return [_micros(getattr(job, name)) if job.HasField(name) else None for job in jobs]
 
 
 def arrow_schema(wanted: StructType, known: StructType, what: str) -> pa.Schema:
@@ -143,12 +105,6 @@ def arrow_schema(wanted: StructType, known: StructType, what: str) -> pa.Schema:
                 f"column {field.name} of {what} is {kind}, not {field.dataType.simpleString()}"
             )
     return to_arrow_schema(wanted, timezone="UTC")
-
-
-def jobs_batch(jobs: Sequence[Any], schema: pa.Schema) -> pa.RecordBatch:
-    """Returns messages of jobs as rows of a schema that `arrow_schema` made."""
-    columns = [pa.array(_job_column(field.name, jobs), field.type) for field in schema]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def runs_batch(runs: Sequence[Any], schema: pa.Schema) -> pa.RecordBatch:
@@ -185,13 +141,13 @@ _WITH_PROGRESS = {
 _EVENT_COLUMNS: Mapping[str, Callable[[Any], Any]] = {
     "shard": lambda event: event.shard,
     "offset": lambda event: event.offset,
-    "at": lambda event: _micros(event.at),
+    "at": lambda event: micros(event.at),
     "event": lambda event: _Kinds.get(event.kind, str(event.kind)),
     "queue": lambda event: event.queue or None,
     "group": lambda event: event.group or None,
-    "state_before": lambda event: _States.get(event.state_before),
-    "state": lambda event: _States.get(event.state),
-    "reason": lambda event: _Reasons.get(event.reason),
+    "state_before": lambda event: STATES.get(event.state_before),
+    "state": lambda event: STATES.get(event.state),
+    "reason": lambda event: REASONS.get(event.reason),
     "error_type": lambda event: event.error_type or None,
     "error": lambda event: event.error_message or None,
     "progress": lambda event: event.progress if event.kind in _WITH_PROGRESS else None,
@@ -219,7 +175,7 @@ def _event_column(name: str, events: Sequence[Any], own: Sequence[tuple[Any, int
 def _run_at(run: Any, index: int) -> int | None:
     if run.run_at_ms:
         return run.run_at_ms[index] * 1_000 or None
-    return _micros(run.shared.run_at) if run.shared.HasField("run_at") else None
+    return micros(run.shared.run_at) if run.shared.HasField("run_at") else None
 
 
 def payloads_of(batch: pa.RecordBatch, column: str | None, others: Sequence[str]) -> list[bytes]:

@@ -128,7 +128,7 @@ def jobs_wanted(options: Mapping[str, str]) -> JobsWanted:
         queues=_words(given.get("queues", "")),
         states=tuple(known[state.upper()] for state in states),
         words=given.get("filter", ""),
-        page_size=_whole(given, "pagesize", 1_000, 1, 1_000),
+        page_size=_whole(given, "pagesize", 10_000, 1, 10_000),
     )
 
 

@@ -10,18 +10,18 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
-from jobline.v1 import event_pb2, job_pb2
+from jobline.v1 import event_pb2, job_admin_service_pb2, job_pb2
 from jobline_pipeline.problems import PipelineError
 from jobline_pipeline.source.conversions import (
     EVENTS,
     JOBS,
     arrow_schema,
-    jobs_batch,
     moments_of,
     payloads_of,
     runs_batch,
     texts_of,
 )
+from jobline_pipeline.source.job_rows import page_batches
 from jobline_pipeline.source.lots import MIXED_ROWS, Rows, lots_of
 from jobline_pipeline.source.options import events_wanted, jobs_wanted, writing
 from jobline_pipeline.source.positions import (
@@ -49,13 +49,67 @@ def a_job() -> job_pb2.Job:
 
 def test_jobs_become_rows_and_what_is_unset_is_null() -> None:
     """All columns of a job with much and of one with nothing."""
-    batch = jobs_batch([a_job(), job_pb2.Job(id=8)], arrow_schema(JOBS, JOBS, "jobs"))
+    page = job_admin_service_pb2.ListJobsResponse(jobs=[a_job(), job_pb2.Job(id=8)])
+    (batch,) = page_batches(page, arrow_schema(JOBS, JOBS, "jobs"))
     full, empty = batch.to_pylist()
     assert (full["job_id"], full["state"], full["reason"]) == (7, "dead", "timeout")
     assert (full["tags"], full["headers"], full["pushed_at"]) == (["a", "b"], [("h", "v")], AT)
     nothing = ("state", "reason", "pushed_at", "ended_at", "worker", "error", "job_key", "result")
     assert {empty[name] for name in nothing} == {None}
     assert (empty["payload"], empty["attempts"], empty["tags"]) == (b"", 0, [])
+
+
+def a_run(first_id: int, *payloads: bytes, **own: object) -> job_admin_service_pb2.JobRun:
+    """Returns a run of the jobs that `a_job` makes."""
+    shared = a_job()
+    for field in ("id", "payload", "payload_bytes"):
+        shared.ClearField(field)
+    shared.ended_at.FromDatetime(AT)
+    return job_admin_service_pb2.JobRun(
+        shared=shared, first_id=first_id, count=len(payloads), payloads=payloads, **own
+    )
+
+
+def test_runs_of_jobs_become_the_rows_of_their_jobs() -> None:
+    """What they share is in each row; what each has of its own goes before it."""
+    headers = job_pb2.HeaderColumn(key="h", values=["own", ""])
+    other = job_pb2.HeaderColumn(key="x", values=["", "y"])
+    runs = [
+        a_run(10, b"a", b"bb", job_keys=["k", ""], header_columns=[headers, other]),
+        a_run(20, b"", b"c", ended_ms=[1_000, 2_000]),
+        a_run(30, b"d"),
+    ]
+    page = job_admin_service_pb2.ListJobsResponse(runs=runs, jobs=[a_job()])
+    of_runs, of_jobs = page_batches(page, arrow_schema(JOBS, JOBS, "jobs"))
+    rows = of_runs.to_pylist()
+    assert [row["job_id"] for row in rows] == [10, 11, 20, 21, 30]
+    assert [row["payload"] for row in rows] == [b"a", b"bb", b"", b"c", b"d"]
+    assert [row["payload_bytes"] for row in rows] == [1, 2, 0, 1, 1]
+    assert [row["job_key"] for row in rows] == ["k", None, None, None, None]
+    assert [dict(row["headers"]) for row in rows][:3] == [
+        {"h": "own"},
+        {"h": "v", "x": "y"},
+        {"h": "v"},
+    ]
+    seconds = [datetime(1970, 1, 1, 0, 0, at, tzinfo=UTC) for at in (1, 2)]
+    assert [row["ended_at"] for row in rows] == [AT, AT, *seconds, AT]
+    own = {"job_id", "payload", "payload_bytes", "job_key", "headers", "ended_at"}
+    (single,) = of_jobs.to_pylist()
+    for row in rows:
+        assert {name: row[name] for name in row if name not in own} == {
+            name: single[name] for name in single if name not in own
+        }
+
+
+@pytest.mark.parametrize("sizes", [[3, 4], []])
+def test_sizes_are_known_without_payloads(sizes: list[int]) -> None:
+    """One each, or one for all."""
+    run = job_admin_service_pb2.JobRun(first_id=1, count=2, payload_bytes=sizes)
+    run.shared.payload_bytes = 0 if sizes else 5
+    schema = arrow_schema(StructType([JOBS["payload_bytes"], JOBS["headers"]]), JOBS, "jobs")
+    (batch,) = page_batches(job_admin_service_pb2.ListJobsResponse(runs=[run]), schema)
+    assert batch.column("payload_bytes").to_pylist() == (sizes or [5, 5])
+    assert batch.column("headers").to_pylist() == [[], []]
 
 
 def test_runs_of_events_become_rows_in_order() -> None:
@@ -205,5 +259,5 @@ def test_options_of_reads_are_checked() -> None:
     assert events_wanted({"events": "all"}).kinds == ()
     with pytest.raises(PipelineError, match="events: slept is none"):
         events_wanted({"events": "slept"})
-    with pytest.raises(PipelineError, match="pagesize: must be 1 … 1000"):
-        jobs_wanted({"pageSize": "5000"})
+    with pytest.raises(PipelineError, match="pagesize: must be 1 … 10000"):
+        jobs_wanted({"pageSize": "50000"})

@@ -60,6 +60,42 @@ def test_states_and_filters_choose(
     assert [row.job_id for row in frame.collect()] == [dead.id]
 
 
+def test_jobs_in_runs_are_read_job_by_job(
+    spark: SparkSession, shared_server: Server, client: Client
+) -> None:
+    """Lots of which a part waits, a part is leased and a part has ended, and jobs beside them."""
+    queue, keys = "in-runs", [f"key-{number}" for number in range(300)]
+    payloads = [b"x" * number for number in range(300)]
+    client.push_payloads(queue, payloads, job_keys=keys, headers={"a": "b"})
+    client.push_many(queue, [NewJob(b"single", name="other")])
+    leased = client.pull(queue, max_jobs=200)
+    client.ack(*leased[:100:2])
+    columns = ["job_id", "state", "payload", "payload_bytes", "job_key", "name", "worker"]
+    rows = read(spark, shared_server, queues=queue).select("headers", *columns).collect()
+    listed = {job.id: job for job in client.jobs.list(queue=queue, include_payloads=True)}
+    assert sorted(row.job_id for row in rows) == sorted(listed)
+    for row in rows:
+        job = listed[row.job_id]
+        expected = (job.state.name.lower(), job.payload, job.payload_bytes, job.job_key or None)
+        assert (row.state, bytes(row.payload), row.payload_bytes, row.job_key) == expected
+        assert (row.name, row.worker) == (job.name, job.worker or None)
+        assert row.headers == dict(job.options.headers or {})
+
+
+def test_the_queues_of_a_shard_are_one_partition(
+    spark: SparkSession, shared_server: Server, client: Client
+) -> None:
+    """So that a thousand queues are not a thousand tasks, and each is read once."""
+    names = [f"of-shard-{number}" for number in range(9)]
+    for name in names:
+        client.push_payloads(name, [b"x"] * 3)
+    frame = read(spark, shared_server, queues=",".join([*names, names[0]]))
+    shards = {client.queues.get(name).shard for name in names}
+    assert frame.rdd.getNumPartitions() == len(shards) < len(names)
+    counts = frame.groupBy("queue").count().collect()
+    assert {row.queue: row["count"] for row in counts} == dict.fromkeys(names, 3)
+
+
 def test_only_the_columns_of_a_schema_are_read(
     spark: SparkSession, shared_server: Server, client: Client
 ) -> None:

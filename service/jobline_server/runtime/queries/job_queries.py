@@ -179,6 +179,8 @@ async def _fill(  # two builders, and what to add to them
             if isinstance(item, Lot):
                 if item.first_id > last_id:
                     return
+                if in_lots.is_full:
+                    continue
                 for looked in _add_lot(in_lots, item, wanted, after, clock):
                     checked += looked
                     if checked >= SLICE_JOBS:
@@ -198,8 +200,6 @@ def _add_lot(
     """Adds members of a lot until the page is full; yields how many were looked at, or as many as
     it takes the time of. The lot may change meanwhile.
     """
-    if builder.is_full:
-        return
     if isinstance(builder, RunPageBuilder) and is_run_decided(lot.payloads, wanted):
         yield PART_JOBS * _add_runs(builder, lot, members_after(lot, wanted, after), wanted, clock)
         return
@@ -217,7 +217,8 @@ def _add_runs(
     many were looked at.
     """
     looked = 0
-    for looked, run in enumerate(runs_in_lot(lot, members, clock), 1):
+    for run in runs_in_lot(lot, members, clock):
+        looked += 1
         if not wanted.states or run.shared.state in wanted.states:
             builder.add_run(run)
             if builder.is_full:

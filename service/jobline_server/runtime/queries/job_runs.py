@@ -148,4 +148,3 @@ def _shared(lot: Lot, index: int, clock: Clock) -> JobView:
     view.options, view.payload, view.job_key = lot.options, b"", ""
     view.payload_bytes = lot.payloads.bytes_max if lot.payloads.is_even else 0
     return view
-
