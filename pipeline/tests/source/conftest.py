@@ -16,6 +16,7 @@ from jobline import Client
 from jobline_pipeline.session import open_session
 from jobline_pipeline.source import register
 from jobline_server.testing import ServerProcess
+from tests.conftest import OPTIONS
 
 
 class Server:
@@ -48,7 +49,7 @@ class Server:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """A local session that knows the source."""
-    session = open_session("tests", master="local[2]", memory="1g")
+    session = open_session("tests", master="local[2]", memory="1g", options=OPTIONS)
     register(session)
     yield session
     session.stop()

@@ -64,9 +64,8 @@ def test_jobs_in_runs_are_read_job_by_job(
     spark: SparkSession, shared_server: Server, client: Client
 ) -> None:
     """Lots of which a part waits, a part is leased and a part has ended, and jobs beside them."""
-    queue, keys = "in-runs", [f"key-{number}" for number in range(300)]
-    payloads = [b"x" * number for number in range(300)]
-    client.push_payloads(queue, payloads, job_keys=keys, headers={"a": "b"})
+    queue, payloads = "in-runs", [b"x" * number for number in range(300)]
+    client.push_payloads(queue, payloads, headers={"a": "b"})
     client.push_many(queue, [NewJob(b"single", name="other")])
     leased = client.pull(queue, max_jobs=200)
     client.ack(*leased[:100:2])
