@@ -18,7 +18,7 @@ GEN := .gen-venv/.setup-done
 WORKERS ?= $(shell n=$$(( 2 * $$(getconf _NPROCESSORS_ONLN) )); echo $$(( n < 8 ? n : 8 )))
 # Random histories, which run for as long as they are told to.
 MACHINES := tests/unit/engine/test_model.py tests/storage/test_recovery_machine.py \
-  tests/storage/test_salvage_machine.py
+  tests/storage/test_salvage_machine.py tests/unit/history/test_model.py
 # Tests of single rooms, which need no server.
 ROOMS := tests/unit tests/storage
 CHECKED := $(wildcard service clients/python/jobline tests benchmarks)
@@ -161,9 +161,37 @@ bench-compare: $(SETUP)  ## Measure this tree beside another commit: make bench-
 soak: $(SETUP)  ## Load a server with everything at once and report growth: make soak MINUTES=10
 	$(BIN)/python -m benchmarks.soak --minutes $(or $(MINUTES),10)
 
+# --------------------------------------------------------------------------------------- pipeline
+
+# Spark and its libraries are large and of no use to the server: they have an environment of their own.
+PIPELINE := .pipeline-venv
+PIPELINE_SETUP := $(PIPELINE)/.setup-done
+
+.PHONY: pipeline-setup
+pipeline-setup: $(PIPELINE_SETUP)  ## Make .pipeline-venv with the history pipeline, Spark and Delta's jars
+
+$(PIPELINE_SETUP): pipeline/pyproject.toml clients/python/pyproject.toml pyproject.toml
+	@test -x $(PIPELINE)/bin/python || $(PYTHON) -m venv $(PIPELINE)
+	$(PIPELINE)/bin/python -m pip install --quiet --disable-pip-version-check \
+	  -e clients/python -e . -e 'pipeline[dev]'
+	$(PIPELINE)/bin/python -m jobline_pipeline.jars
+	@touch $@
+
+.PHONY: pipeline-test
+pipeline-test: $(PIPELINE_SETUP)  ## Run the tests of the history pipeline, in some minutes: they need Java 17
+	cd pipeline && ../$(PIPELINE)/bin/python -m pytest $(if $(ONLY),-k '$(ONLY)')
+
+.PHONY: pipeline-types
+pipeline-types: $(PIPELINE_SETUP)  ## Run mypy, strict, for the history pipeline
+	$(PIPELINE)/bin/mypy --config-file pipeline/pyproject.toml
+
+.PHONY: bench-pipeline
+bench-pipeline: $(PIPELINE_SETUP)  ## Measure the pipeline: make bench-pipeline MILLIONS=1,10
+	$(PIPELINE)/bin/python pipeline/benchmarks/tables.py --millions $(or $(MILLIONS),1,10)
+
 .PHONY: clean
 clean:  ## Remove what the targets made: environments, caches, builds
-	rm -rf .venv .gen-venv .tools .demo .bench .bench-compare .bench-trees build dist clients/python/build clients/python/dist
+	rm -rf .venv .gen-venv .pipeline-venv .tools .demo .bench .bench-compare .bench-trees build dist clients/python/build clients/python/dist
 	rm -rf tests/connect/node_modules
 	rm -rf .coverage .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find service clients tests benchmarks scripts -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -33,6 +33,7 @@ from jobline_server.telemetry.log import logger
 
 if TYPE_CHECKING:
     from jobline_server.http_port import HttpPort
+    from jobline_server.runtime.exporter import Exporter
 
 LOG = logger("app")
 VERSION = version("jobline-server")
@@ -60,6 +61,7 @@ class Server:
         self._serving: Serving | None = None
         self._background: Background | None = None
         self._port: HttpPort | None = None
+        self.exporter: Exporter | None = None
         self._hastened = asyncio.Event()
         self._stopping: asyncio.Task[None] | None = None
 
@@ -109,6 +111,7 @@ class Server:
             self._close_http,
             self._stop_background,
             self._close_runtime,
+            self._close_exporter,
         )
         failure: Exception | None = None
         for step in order:
@@ -143,12 +146,21 @@ class Server:
                 settings=runtime_settings(settings),
                 new_name=new_name,
                 report=_report_damage,
+                exporter=self._make_exporter(),
             )
         except BaseException:
             # Their threads would keep the process alive.
             await stores.close()
             raise
         self._runtime.start()
+
+    def _make_exporter(self) -> Exporter | None:
+        if self.settings.history:
+            # pyarrow takes as long to load as all the rest.
+            from jobline_server.history_port import make_exporter
+
+            self.exporter = make_exporter(self.settings, self.clock)
+        return self.exporter
 
     async def _start_background(self) -> None:
         runtime = self.runtime
@@ -192,7 +204,7 @@ class Server:
 
         server = metrics.ServerCollector(self.runtime, version=VERSION, transport=self.transport)
         app = pages.make_pages(
-            metrics.make_registry(server, self.meters, self.background.records),
+            metrics.make_registry(server, self.meters, self.background.records, self.exporter),
             refresh=server.refresh,
             version=VERSION,
             failing=self.runtime.failing,
@@ -259,6 +271,10 @@ class Server:
     async def _close_runtime(self) -> None:
         if self._runtime is not None:
             await self._runtime.stop()
+
+    async def _close_exporter(self) -> None:
+        if self.exporter is not None:
+            await self.exporter.stop()
 
 
 def _started(part: T | None) -> T:

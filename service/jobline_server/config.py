@@ -14,7 +14,6 @@ from typing import Any, Literal, Self
 
 from pydantic import ByteSize, Field, ValidationError, model_validator
 from pydantic_settings import (
-    BaseSettings,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
     SettingsError,
@@ -22,6 +21,7 @@ from pydantic_settings import (
 )
 
 from jobline_server.environment import is_of_others
+from jobline_server.history_settings import HistorySettings
 from jobline_server.setting_types import (
     Address,
     Directory,
@@ -42,7 +42,7 @@ class ConfigurationError(Exception):
     """The settings cannot be applied; the message names the setting, why, and what is allowed."""
 
 
-class Settings(BaseSettings):
+class Settings(HistorySettings):
     """The settings of a server. Sizes may be written as `64MiB`."""
 
     model_config = SettingsConfigDict(
@@ -240,7 +240,7 @@ class Settings(BaseSettings):
     @classmethod
     def settings_customise_sources(
         cls,
-        settings_cls: type[BaseSettings],
+        settings_cls: type[Any],
         init_settings: PydanticBaseSettingsSource,
         env_settings: PydanticBaseSettingsSource,
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003  # pydantic's signature

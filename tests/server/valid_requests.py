@@ -37,7 +37,11 @@ VALID: dict[str, dict[str, Any]] = {
     "JobService/Wait": {"ids": ["1", "8796093022209"], "timeout": "1s"},
     "JobService/Watch": {"queues": ["fuzz"], "kinds": [1], "resumeToken": "0.0.0.0.0.0.0.0"},
     "JobAdminService/GetJob": {"id": "8796093022209"},
-    "JobAdminService/ListJobs": {"filter": {"queue": "fuzz", "states": [3]}, "pageSize": 5},
+    "JobAdminService/ListJobs": {
+        "filter": {"queue": "fuzz", "states": [3]},
+        "pageSize": 5,
+        "acceptsRuns": True,
+    },
     "JobAdminService/GetJobLogs": {"id": "8796093022209", "after": "1", "minLevel": 2},
     "JobAdminService/ExplainJob": {"id": "8796093022209"},
     "QueueService/UpdateQueue": {

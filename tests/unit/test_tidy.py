@@ -17,7 +17,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 EXCEPTIONS = Path(__file__).with_name("tidy_exceptions.toml")
-CODE = ("service", "clients/python", "tests", "benchmarks", "scripts")
+CODE = ("service", "clients/python", "pipeline", "tests", "benchmarks", "scripts")
 FILE_LINES_MAX = 300
 FUNCTION_LINES_MAX = 50
 FORBIDDEN_NAMES = {"util", "utils", "helper", "helpers", "common", "manager", "managers", "misc"}

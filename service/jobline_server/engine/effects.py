@@ -1,8 +1,8 @@
 """Effects: the consequences of facts outside their shard, in order.
 
 Endings go to the ended store, to waiters and to watchers; `Revoked` asks a worker to stop;
-`QueueWoken` has the dispatcher try a queue; `KeyHandedOver` is for watchers. Effects follow from
-facts alone, so recovery yields them again: it keeps the endings and drops the rest.
+`QueueWoken` has the dispatcher try a queue; `KeyHandedOver` is for watchers; `JobsNoted` and
+`RunsNoted` are for the history. Effects follow from facts alone, so recovery yields them again.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from jobline_server.engine.entries import Fact
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.notices import DuplicatesFound
 from jobline_server.engine.queue import Queue
+from jobline_server.engine.snapshots import JobsNoted, RunsNoted
 from jobline_server.engine.values import RevokeReason
 
 
@@ -40,7 +41,9 @@ class KeyHandedOver(NamedTuple):
     unblocked: JobsUnblocked
 
 
-Effect = Ending | Revoked | QueueWoken | KeyHandedOver
+Effect = Ending | Revoked | QueueWoken | KeyHandedOver | JobsNoted | RunsNoted
+
+NO_ENDINGS = frozenset({Revoked, QueueWoken, KeyHandedOver, JobsNoted, RunsNoted})
 
 
 class Applied(NamedTuple):
@@ -56,6 +59,5 @@ class Applied(NamedTuple):
 def endings_of(effects: Iterable[Effect]) -> Iterator[Ending]:
     """Yields the endings among effects."""
     for effect in effects:
-        kind = type(effect)
-        if kind is not QueueWoken and kind is not Revoked and kind is not KeyHandedOver:
+        if type(effect) not in NO_ENDINGS:
             yield effect  # type: ignore[misc]  # what is none of them is an ending

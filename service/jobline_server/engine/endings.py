@@ -43,9 +43,9 @@ class Ended:
 
 @dataclass(slots=True)
 class RunsEnded:
-    """Members of one lot that ended in the same way, as runs of ids. `delivery`, `worker` and
-    `leased_ms` are those of their lease, 0 and "" if they were never leased. `before` is the state
-    that all of them were in.
+    """Members of one lot that ended in the same way, as runs of ids. `delivery`, `worker`,
+    `version` and `leased_ms` are those of their lease, 0 and "" if they were never leased. `before`
+    is the state that all of them were in.
     """
 
     lot: Lot
@@ -58,6 +58,7 @@ class RunsEnded:
     kept: bool
     before: JobState = JobState.ACTIVE
     leased_ms: int = field(default=0, compare=False)
+    version: str = field(default="", compare=False)
 
     @property
     def reason(self) -> EndReason:

@@ -40,6 +40,8 @@ class Load:
     report_bytes: int = 0
     tells_webhooks: bool = field(default=False, compare=False)
     """There is, or was since the start, a webhook that is told of events, or a job with one."""
+    keeps_history: bool = field(default=False, compare=False)
+    """Whether `apply` notes jobs for the history (`snapshots`); fixed before a shard is loaded."""
     limiters: Limiters = field(default_factory=Limiters, compare=False)
     batches: dict[int, BatchTable | None] = field(default_factory=dict, compare=False)
     wanted: Wanted = field(default_factory=Wanted, compare=False)

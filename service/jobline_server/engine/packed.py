@@ -113,14 +113,26 @@ class PackedValues:
         """Returns `count` neighbours from index `start` on, with indexes from 0."""
         if count == self._count and not self.skipped:
             return self
+        block = self.block_of(start, count)
+        return type(self)(block, count, () if self.is_even else self.sizes_of(start, count))
+
+    def block_of(self, start: int, count: int) -> bytes:
+        """Returns the bytes of neighbours as they are in the block, without looking at them."""
+        if count == self._count and not self.skipped:
+            return self.block
         at = start - self.skipped
-        begins, sums = self._begins, self._sums
-        if begins is None or sums is None:
+        if self._begins is None:
             stride = self._header_bytes + self.bytes_max
-            return type(self)(self.block[at * stride : (at + count) * stride], count, ())
-        block = self.block[begins[at] : begins[at + count]]
-        part_sums = sums[at : at + count + 1]
-        return type(self)(block, count, (after - before for before, after in pairwise(part_sums)))
+            return self.block[at * stride : (at + count) * stride]
+        return self.block[self._begins[at] : self._begins[at + count]]
+
+    def sizes_of(self, start: int, count: int) -> list[int]:
+        """Returns the bytes of each of some neighbours."""
+        if self._sums is None:
+            return [self.bytes_max] * count
+        at = start - self.skipped
+        sums = self._sums[at : at + count + 1]
+        return [after - before for before, after in pairwise(sums)]
 
     def rest(self, start: int) -> Self:
         """Returns the values from index `start` on, at their old indexes."""

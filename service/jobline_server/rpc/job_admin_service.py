@@ -9,11 +9,13 @@ from jobline.v1 import job_pb2
 from jobline_server.engine import limits
 from jobline_server.engine.values import LogLevel
 from jobline_server.rpc.convert import operations, selection
+from jobline_server.rpc.convert.job_runs import runs_response
 from jobline_server.rpc.convert.jobs import fill_job, fill_obstacle, fill_page
 from jobline_server.rpc.convert.logs import log_response
 from jobline_server.rpc.convert.page_tokens import cursor_of, token_of
 from jobline_server.rpc.convert.updates import job_change
 from jobline_server.rpc.guard import Context
+from jobline_server.rpc.limits import RUNS_PAGE_SIZE_MAX
 from jobline_server.rpc.validate import fields
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.runtime.views import Audit, JobView
@@ -46,8 +48,12 @@ class JobAdminService:
             return await jobs.get_job_by_unique_key(*_key_of(request.unique_key, "unique_key"))
         return await jobs.get_job_by_key(*_key_of(request.job_key))
 
-    async def ListJobs(self, request: pb.ListJobsRequest, _context: Context) -> pb.ListJobsResponse:
-        """Lists jobs by id."""
+    async def ListJobs(
+        self, request: pb.ListJobsRequest, _context: Context
+    ) -> pb.ListJobsResponse | bytes:
+        """Lists jobs by id, as messages or as runs."""
+        if request.accepts_runs:
+            return await self._list_runs(request)
         views, token = await self._runtime.jobs.list_jobs(
             selection.job_filter(request.filter),
             page_size=selection.page_size(request.page_size),
@@ -58,6 +64,16 @@ class JobAdminService:
         await fill_page(response, views, with_payload=request.include_payloads)
         response.next_page_token = token_of(request, token)
         return response
+
+    async def _list_runs(self, request: pb.ListJobsRequest) -> bytes:
+        page, token = await self._runtime.jobs.list_runs(
+            selection.job_filter(request.filter),
+            page_size=selection.page_size(request.page_size, RUNS_PAGE_SIZE_MAX),
+            page_token=cursor_of(request),
+            include_payloads=request.include_payloads,
+        )
+        token = token_of(request, token)
+        return await runs_response(page, token, with_payloads=request.include_payloads)
 
     async def GetJobLogs(
         self, request: pb.GetJobLogsRequest, _context: Context

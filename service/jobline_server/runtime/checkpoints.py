@@ -12,7 +12,7 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.ended.ended_jobs import EndedJobs
@@ -21,6 +21,9 @@ from jobline_server.runtime.slots import JournalPosition, ShardSlot
 from jobline_server.runtime.waiting import is_set_within
 from jobline_server.storage.checkpoint import PASSES_ALIKE, Checkpoint, LastSlice
 from jobline_server.storage.store import DiskFull, Fenced, ShardsFailed
+from jobline_server.telemetry.log import logger
+
+LOG = logger("runtime")
 
 # A checkpoint is worth it when a recovery would have to read this much of all shards together, or
 # when the last one is this old.
@@ -43,6 +46,28 @@ GROWTH_MAX = 2
 T = TypeVar("T")
 
 
+class KeepsHistory(Protocol):
+    """Stores events that are made of the journal, which cannot be made again without it."""
+
+    async def prepare(self, shard: int) -> None:
+        """Stores most of a shard's events, so that `finish` has little to do. Raises as that."""
+
+    async def finish(self, shard: int) -> None:
+        """Stores all events of a shard that are committed so far, durably. Raises `OSError`."""
+
+
+class NotStored(Exception):
+    """The history could not store events. No harm is done to the store."""
+
+
+async def _stored(step: Awaitable[None]) -> None:
+    """Waits for the history. Raises `NotStored` after any failure: the queue goes on without it."""
+    try:
+        await step
+    except Exception as error:
+        raise NotStored from error
+
+
 class Checkpoints:
     """Takes checkpoints of shards, one at a time."""
 
@@ -50,6 +75,8 @@ class Checkpoints:
         self._core = core
         self._ended = ended
         self._journal_bytes_max = journal_bytes_max
+        self.history: KeepsHistory | None = None
+        """Has to store the events of a journal before that is cut off. Set by the exporter's."""
         self._taking = asyncio.Lock()
         self._hurried = asyncio.Event()
         self._full_until_ms = 0
@@ -113,12 +140,19 @@ class Checkpoints:
             await self._stage(checkpoint, slot, share)
             # Most of what ended is durable before commits have to wait for the rest of it.
             await self._ended.writer.sync()
+            if self.history is not None:
+                await _stored(self.history.prepare(slot.number))
             async with commits.exclusive:
                 await self._finish(checkpoint, slot)
             await self._truncate(slot, share)
         except DiskFull:
             # Acks need the room that is left, and commits go on meanwhile: another time.
             commits.disk_full = True
+            checkpoint.abandon()
+            await self._drop_staged(slot)
+        except NotStored:
+            # The journal is kept, and its events with it.
+            LOG.exception("a checkpoint waits for the history", shard=slot.number)
             checkpoint.abandon()
             await self._drop_staged(slot)
         except ShardsFailed as error:
@@ -164,6 +198,8 @@ class Checkpoints:
         last = captured[0]
         chain, rows_before = place.chain, place.journal_rows
         await self._ended.writer.sync()
+        if self.history is not None:
+            await _stored(self.history.finish(slot.number))
         finish = partial(
             store.finish_checkpoint,
             slot.number,

@@ -8,8 +8,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from jobline_server.engine import limits
+from jobline_server.engine.effects import Applied
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import JobState, Now
 from jobline_server.engine.wanted import Wanted
@@ -19,9 +21,12 @@ from jobline_server.runtime.slots import JournalPosition, ShardSlot, ShardSlots
 from jobline_server.runtime.watch.kept_batches import ReplayedBatches
 from jobline_server.storage.ended_buffer import EndedBuffer
 from jobline_server.storage.ended_store import EndedOp
-from jobline_server.storage.recovery import Recovery, Report, recover_shard
+from jobline_server.storage.recovery import Recovery, Report, Witness, recover_shard
 from jobline_server.storage.store import DiskFull, ShardImage, ShardRow
 from jobline_server.storage.stores import Stores
+
+if TYPE_CHECKING:
+    from jobline_server.runtime.exporter import Exporter  # only where a history is kept
 
 
 async def open_runtime(
@@ -32,6 +37,7 @@ async def open_runtime(
     settings: RuntimeSettings,
     new_name: Callable[[], str],
     report: Report,
+    exporter: Exporter | None = None,
 ) -> Runtime:
     """Recovers all shards and returns the runtime; call `start` next. `shards` 0 takes the number
     that the store has; `report` is called with each item that was damaged and set apart. Raises
@@ -41,6 +47,7 @@ async def open_runtime(
     number = await store.open(shards)
     await stores.ended_store.open()
     load = settings.load()
+    load.keeps_history = exporter is not None
     epoch = first_epoch(clock.now())
     replayed = ReplayedBatches(number)
     images: list[ShardImage] = []
@@ -49,6 +56,8 @@ async def open_runtime(
         image = await store.open_shard(shard, epoch, limits.ID_BLOCK)
         images.append(image)
         witness = replayed.of_shard(shard)
+        if exporter is not None:
+            witness = _both(witness, exporter.witness(shard, image.row.offset))
         recovery = await recover_shard(store, image, load=load, report=report, witness=witness)
         recoveries.append(recovery)
     opened = await _finish(recoveries, stores, clock.now(), load.wanted)
@@ -57,7 +66,7 @@ async def open_runtime(
         ShardSlot(shard, _position(image.row, recovery, now_ms))
         for shard, image, recovery in zip(opened, images, recoveries, strict=True)
     ]
-    return Runtime(
+    runtime = Runtime(
         stores,
         ShardSlots(slots, number),
         clock=clock,
@@ -66,6 +75,24 @@ async def open_runtime(
         new_name=new_name,
         kept=replayed.in_order(),
     )
+    if exporter is not None:
+        _export(runtime, exporter)
+    return runtime
+
+
+def _export(runtime: Runtime, exporter: Exporter) -> None:
+    """Has all that is committed from now on exported."""
+    runtime.core.listen("commit_history", exporter.on_committed)
+    runtime.checkpoints.history = exporter
+    exporter.start()
+
+
+def _both(one: Witness, other: Witness) -> Witness:
+    def take(offset: int, applied: Sequence[Applied], blob_bytes: int) -> None:
+        one(offset, applied, blob_bytes)
+        other(offset, applied, blob_bytes)
+
+    return take
 
 
 def _position(row: ShardRow, recovery: Recovery, now_ms: int) -> JournalPosition:

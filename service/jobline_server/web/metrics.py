@@ -23,6 +23,7 @@ from jobline_server.runtime.core import Core
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.runtime.views import QueueView, ServerView
 from jobline_server.telemetry.calls import CallMeters
+from jobline_server.web.history_metrics import Export, HistoryCollector
 from jobline_server.web.queue_metrics import duration_metrics, queue_metrics
 
 QUEUES_MAX = 100
@@ -46,13 +47,18 @@ class TaskRecord(Protocol):
 
 
 def make_registry(
-    server: ServerCollector, meters: CallMeters, tasks: Mapping[str, TaskRecord]
+    server: ServerCollector,
+    meters: CallMeters,
+    tasks: Mapping[str, TaskRecord],
+    export: Export | None = None,
 ) -> CollectorRegistry:
-    """Returns a registry of this server and its process."""
+    """Returns a registry of this server and its process; with `export`, of its history."""
     registry = CollectorRegistry()
     registry.register(server)
     registry.register(CallsCollector(meters))
     registry.register(TasksCollector(tasks))
+    if export is not None:
+        registry.register(HistoryCollector(export))
     ProcessCollector(registry=registry)
     return registry
 

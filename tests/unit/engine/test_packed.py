@@ -47,7 +47,9 @@ def test_a_part_is_a_slice_of_the_list(payloads, data):
     count = data.draw(st.integers(0, len(payloads) - start))
     part = payloads[start : start + count]
     assert found.part(start, count) == PackedValues.of(part)
+    assert found.block_of(start, count) == block_of(part)
     assert found.block_bytes_of(start, count) == len(block_of(part))
+    assert found.sizes_of(start, count) == list(map(len, part))
 
 
 @given(listed.filter(bool), st.data())
@@ -60,6 +62,7 @@ def test_the_rest_keeps_its_indexes(payloads, data):
     assert [rest[index] for index in range(later, len(payloads))] == payloads[later:]
     assert rest.block == block_of(payloads[later:])
     assert rest.block_bytes_of(later, len(payloads) - later) == len(rest.block)
+    assert rest.block_of(later, len(payloads) - later) == rest.block
     for index in (later - 1, len(payloads)):
         with pytest.raises(IndexError):
             rest[index]

@@ -425,12 +425,15 @@ class ListJobsRequest(_message.Message):
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     INCLUDE_PAYLOADS_FIELD_NUMBER: _builtins.int
+    ACCEPTS_RUNS_FIELD_NUMBER: _builtins.int
     page_size: _builtins.int
-    """Optional. 1 … 1,000. Unset: 100."""
+    """Optional. 1 … 1,000; with `accepts_runs` 1 … 10,000. Unset: 100."""
     page_token: _builtins.str
     """Optional. `next_page_token` of the page before, with the same filter."""
     include_payloads: _builtins.bool
     """Optional. With payloads, results and checkpoints. Unset: without."""
+    accepts_runs: _builtins.bool
+    """Optional. Take jobs that are alike as runs. Unset: every job is a `Job`."""
     @_builtins.property
     def filter(self) -> Global___JobFilter:
         """Optional. Which jobs. Unset: all."""
@@ -442,40 +445,122 @@ class ListJobsRequest(_message.Message):
         page_size: _builtins.int = ...,
         page_token: _builtins.str = ...,
         include_payloads: _builtins.bool = ...,
+        accepts_runs: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter", "include_payloads", b"include_payloads", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepts_runs", b"accepts_runs", "filter", b"filter", "include_payloads", b"include_payloads", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ListJobsRequest: _TypeAlias = ListJobsRequest  # noqa: Y015
 
 @_typing.final
+class JobRun(_message.Message):
+    """Neighbours that differ in nothing but these columns: job `first_id + i` has `payloads[i]`,
+    `header_columns[…].values[i]`, `job_keys[i]` and so on.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SHARED_FIELD_NUMBER: _builtins.int
+    FIRST_ID_FIELD_NUMBER: _builtins.int
+    COUNT_FIELD_NUMBER: _builtins.int
+    PAYLOADS_FIELD_NUMBER: _builtins.int
+    PAYLOAD_BYTES_FIELD_NUMBER: _builtins.int
+    ENDED_MS_FIELD_NUMBER: _builtins.int
+    LEASE_UNTIL_MS_FIELD_NUMBER: _builtins.int
+    HEADER_COLUMNS_FIELD_NUMBER: _builtins.int
+    JOB_KEYS_FIELD_NUMBER: _builtins.int
+    first_id: _builtins.int
+    """Output only. Id of the first job; the others follow without a gap."""
+    count: _builtins.int
+    """Output only. How many jobs."""
+    @_builtins.property
+    def shared(self) -> _job_pb2.Job:
+        """Output only. What the jobs share; without id, payload, checkpoint, result and idempotency key."""
+
+    @_builtins.property
+    def payloads(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
+        """Output only. One payload a job, with `include_payloads`; otherwise none."""
+
+    @_builtins.property
+    def payload_bytes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. Size of each payload in bytes, where payloads are left out; none: `shared` says it for all."""
+
+    @_builtins.property
+    def ended_ms(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. When each ended, in milliseconds since 1970; none: `shared` says it for all."""
+
+    @_builtins.property
+    def lease_until_ms(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. When each lease ends unless it is extended, in milliseconds since 1970; none: `shared` says
+        it for all.
+        """
+
+    @_builtins.property
+    def header_columns(self) -> _containers.RepeatedCompositeFieldContainer[_job_pb2.HeaderColumn]:
+        """Output only. Headers that each job has of its own, which go before those in `shared`."""
+
+    @_builtins.property
+    def job_keys(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Output only. Idempotency keys, "": that job has none; one a job, or none at all."""
+
+    def __init__(
+        self,
+        *,
+        shared: _job_pb2.Job | None = ...,
+        first_id: _builtins.int = ...,
+        count: _builtins.int = ...,
+        payloads: _abc.Iterable[_builtins.bytes] | None = ...,
+        payload_bytes: _abc.Iterable[_builtins.int] | None = ...,
+        ended_ms: _abc.Iterable[_builtins.int] | None = ...,
+        lease_until_ms: _abc.Iterable[_builtins.int] | None = ...,
+        header_columns: _abc.Iterable[_job_pb2.HeaderColumn] | None = ...,
+        job_keys: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["shared", b"shared"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "ended_ms", b"ended_ms", "first_id", b"first_id", "header_columns", b"header_columns", "job_keys", b"job_keys", "lease_until_ms", b"lease_until_ms", "payload_bytes", b"payload_bytes", "payloads", b"payloads", "shared", b"shared"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___JobRun: _TypeAlias = JobRun  # noqa: Y015
+
+@_typing.final
 class ListJobsResponse(_message.Message):
     """A page of jobs, by id. It ends before `page_size`, with one job at least, where its jobs show more
-    than 3 MiB: payloads, results, checkpoints and errors, and what else there is.
+    than 3 MiB: payloads, results, checkpoints and errors, and what else there is. With `accepts_runs` it also
+    ends where `jobs` and `runs` are 1,000 together.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
 
     JOBS_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    RUNS_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
     """Output only. Empty on the last page."""
     @_builtins.property
     def jobs(self) -> _containers.RepeatedCompositeFieldContainer[_job_pb2.Job]:
         """Output only. The jobs."""
 
+    @_builtins.property
+    def runs(self) -> _containers.RepeatedCompositeFieldContainer[Global___JobRun]:
+        """Output only. Runs, if asked for: jobs of one lot that wait, are leased or have ended alike. Their ids lie
+        before, between and behind those of `jobs`.
+        """
+
     def __init__(
         self,
         *,
         jobs: _abc.Iterable[_job_pb2.Job] | None = ...,
         next_page_token: _builtins.str = ...,
+        runs: _abc.Iterable[Global___JobRun] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["jobs", b"jobs", "next_page_token", b"next_page_token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["jobs", b"jobs", "next_page_token", b"next_page_token", "runs", b"runs"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1793,7 +1793,8 @@ class WatchResponse(_message.Message):
     def events(self) -> _containers.RepeatedCompositeFieldContainer[_event_pb2.Event]:
         """Output only. What happened, for those who take no runs. Neither events nor runs: a heartbeat, every
         15 s without news. The first answer is one: it comes at once, and nothing that happens from then on is
-        missed.
+        missed. A watch that resumes gets another one when it has caught up: all events of the moment in which it
+        began, or of a later one, were sent.
         """
 
     @_builtins.property

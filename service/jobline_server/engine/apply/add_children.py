@@ -7,6 +7,7 @@ from jobline_server.engine.apply.attempts import note_attempt
 from jobline_server.engine.apply.blocked import wait_for_parents
 from jobline_server.engine.apply.bookkeeping import mark_job, single, unlease
 from jobline_server.engine.apply.limiters import count_ended
+from jobline_server.engine.apply.noted import note_jobs
 from jobline_server.engine.apply.table import ApplyTable
 from jobline_server.engine.blocked_entries import ChildrenAdded, JobSetAside
 from jobline_server.engine.expiring import expect_expiry
@@ -23,6 +24,7 @@ def apply_job_set_aside(shard: ShardState, fact: JobSetAside, _offset: int) -> N
     """
     job = single(shard, fact.id)
     state = live(job.state, Move.SET_ASIDE, job.id)
+    note_jobs(shard, [job])
     note_attempt(job, fact.at_ms, AttemptOutcome.RELEASED, None)
     unlease(job)
     expect_expiry(shard, job)

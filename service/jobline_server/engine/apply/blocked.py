@@ -7,6 +7,7 @@ from functools import partial
 
 from jobline_server.engine.apply.bookkeeping import mark_job
 from jobline_server.engine.apply.lanes import put_at_tail
+from jobline_server.engine.apply.noted import note_jobs
 from jobline_server.engine.apply.table import ApplyTable
 from jobline_server.engine.blocked_entries import JobsUnblocked
 from jobline_server.engine.entries import JobsPushed
@@ -99,6 +100,7 @@ def unblock(shard: ShardState, jobs: Sequence[Job], at_ms: int, offset: int) -> 
             ready.append(job)
         times.append(job.run_at_ms)
         mark_job(shard, job)
+    note_jobs(shard, jobs)
     queue.counts[_BLOCKED] -= len(jobs)
     if ready:
         put_at_tail(shard, queue, ready, offset)

@@ -294,6 +294,6 @@ def member_of(lease: RunLease, job_id: int, state: JobState) -> Job:
     job = _member(lot, job_id - lot.first_id)
     job.state = state
     job.delivery = lease.delivery
-    job.leased_ms = lease.leased_ms
+    job.leased_ms, job.ready_ms = lease.leased_ms, lot.ready_ms
     job.holder = lease.holder
     return job

@@ -18,6 +18,7 @@ from jobline_server.engine.apply.ends import (
     singles_and_runs,
 )
 from jobline_server.engine.apply.limiters import count_run_ended
+from jobline_server.engine.apply.noted import note_jobs, note_runs
 from jobline_server.engine.apply.table import ApplyTable
 from jobline_server.engine.endings import EndedChange
 from jobline_server.engine.entries import JobsAgedOut, JobsDeleted
@@ -52,6 +53,7 @@ def apply_jobs_deleted(shard: ShardState, fact: JobsDeleted, _offset: int) -> No
     _drop_singles(shard, jobs)
     for first_id, count in runs:
         lot = leave_lot(shard, first_id, count, Move.DELETED)
+        note_runs(shard, lot, [(first_id, count)])
         batches.note_deleted(shard, lot.options.rules.batch_id, count)
         drop_members(shard, lot, count, lot.payloads.bytes_of(first_id - lot.first_id, count))
     shard.unschedule(len(fact.starts))
@@ -67,6 +69,7 @@ def _delete_active(shard: ShardState, fact: JobsDeleted) -> None:
     _drop_singles(shard, jobs)
     for lease, starts, counts in by_lease(shard, runs):
         total, payload_bytes = settle_members(lease, starts, counts)
+        note_runs(shard, lease.lot, zip(starts, counts, strict=True), lease)
         count_run_ended(shard, lease, total)
         batches.note_deleted(shard, lease.lot.options.rules.batch_id, total)
         drop_members(shard, lease.lot, total, payload_bytes)
@@ -78,6 +81,7 @@ def _delete_active(shard: ShardState, fact: JobsDeleted) -> None:
 def _drop_singles(shard: ShardState, jobs: list[Job]) -> None:
     if shard.batches.live:
         batches.note_jobs_deleted(shard, jobs)
+    note_jobs(shard, jobs)
     for group in alike(jobs) if jobs else ():
         after(group[0].state, Move.DELETED, group[0].id)
         leave_state(shard, group[0].queue, group)

@@ -124,7 +124,7 @@ def _complete_members(
     if starts:
         delivery, worker = lease.delivery, lease.holder.worker
         ended = RunsEnded(lot, state, starts, counts, at_ms, delivery, worker, kept)
-        ended.leased_ms = lease.leased_ms
+        ended.leased_ms, ended.version = lease.leased_ms, lease.holder.version
         shard.effects.append(ended)
     count_run_ended(shard, lease, total)
     queue.completed_total += total

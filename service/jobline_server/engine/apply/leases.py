@@ -18,6 +18,7 @@ from jobline_server.engine.apply.bookkeeping import (
 )
 from jobline_server.engine.apply.fronts import reach, ready_lane, turn_back
 from jobline_server.engine.apply.limiters import count_ended, take_permits
+from jobline_server.engine.apply.noted import note_jobs, note_runs
 from jobline_server.engine.apply.ready import make_ready
 from jobline_server.engine.apply.sticky import note_sticky
 from jobline_server.engine.apply.table import ApplyTable
@@ -35,7 +36,6 @@ from jobline_server.engine.job import Job
 from jobline_server.engine.lane import SMALL_BYTES, Lane
 from jobline_server.engine.lot import RunLease
 from jobline_server.engine.queue import Queue
-from jobline_server.engine.report_entries import JobReported
 from jobline_server.engine.rules import NO_RULES
 from jobline_server.engine.state import ShardState
 from jobline_server.engine.states import IllegalMove, Move, live
@@ -120,6 +120,7 @@ def _lease_run(shard: ShardState, fact: JobsLeased, holder: Holder, at: int) -> 
     queue.count_lane(lane, -count)
     count_active(shard, queue, count)
     holder.add(lease, run_key(lease), count, lot.payloads.bytes_of(index, count))
+    note_runs(shard, lot, [(first_id, count)], lease)
     mark_lot(shard, lot)
 
 
@@ -170,6 +171,7 @@ def _lease_jobs(
     holder.in_flight.payload_bytes += sum(sizes)
     if has_rules or queue.settings.timeout_ms or shard.sticky.last:
         _heed_rules(shard, queue, jobs, holder)
+    note_jobs(shard, jobs)
     if not jobs[0].volatile:
         shard.changes.jobs.to_write.add_many(fact.starts[at : at + len(jobs)], part)
 
@@ -187,6 +189,7 @@ def apply_job_failed(shard: ShardState, fact: JobFailed, offset: int) -> None:
     job = single(shard, fact.id)
     move = _FAILED if fact.run_at_ms else _FAILED_RETRY_NOW
     state = live(job.state, move, job.id)
+    note_jobs(shard, [job])
     note_attempt(job, fact.at_ms, _ATTEMPT_FAILED, fact.error)
     if fact.timed_out:
         shard.revoke(job, job.id, RevokeReason.TIMEOUT)
@@ -229,6 +232,7 @@ def _return_jobs(
         run_at_ms = fact.run_at_ms[index] if fact.run_at_ms else 0
         job = single(shard, job_id)
         state = live(job.state, moves[bool(run_at_ms)], job_id)
+        note_jobs(shard, [job])
         note_attempt(job, fact.at_ms, outcome, None)
         if outcome is AttemptOutcome.STALLED:
             shard.revoke(job, job_id, RevokeReason.LEASE_LOST)
@@ -267,24 +271,11 @@ def _return_job(shard: ShardState, job: Job, state: JobState, run_at_ms: int, of
     count_ended(shard, queue, [job])
 
 
-def apply_job_reported(shard: ShardState, fact: JobReported, _offset: int) -> None:
-    """Stores progress and the worker's checkpoint; a new checkpoint resets the stalls."""
-    job = single(shard, fact.id)
-    details = job.writable_details()
-    if fact.progress is not None:
-        details.progress = fact.progress
-    if fact.message is not None:
-        details.progress_message = fact.message
-    if fact.worker_checkpoint is not None:
-        details.worker_checkpoint = fact.worker_checkpoint
-        job.stalls = 0
-    mark_job(shard, job)
-
-
 def apply_cancel_requested(shard: ShardState, fact: CancelRequested, _offset: int) -> None:
     """Asks the workers of active jobs to stop."""
     for job_id in fact.ids:
         job = single(shard, job_id)
+        note_jobs(shard, [job])
         job.cancel_requested = True
         shard.revoke(job, job.id, RevokeReason.CANCELLED)
         mark_job(shard, job)
@@ -295,6 +286,5 @@ APPLY: ApplyTable = {
     JobFailed: apply_job_failed,
     JobsStalled: apply_jobs_stalled,
     JobsReleased: apply_jobs_released,
-    JobReported: apply_job_reported,
     CancelRequested: apply_cancel_requested,
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from jobline_server.engine.apply.bookkeeping import mark_job, single
+from jobline_server.engine.apply.noted import note_jobs
 from jobline_server.engine.apply.table import ApplyTable
 from jobline_server.engine.job import Details
 from jobline_server.engine.phases import FinishedPhase, overall_progress
@@ -14,6 +15,7 @@ from jobline_server.engine.state import ShardState
 def apply_phase_completed(shard: ShardState, fact: PhaseCompleted, _offset: int) -> None:
     """Finishes the next phase of an active job, and resets its stalls."""
     job = single(shard, fact.id)
+    note_jobs(shard, [job])
     details = job.writable_details()
     before = details.phases[-1].ended_ms if details.phases else 0
     began_ms = max(job.leased_ms, before)

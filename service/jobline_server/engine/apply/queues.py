@@ -10,6 +10,7 @@ from jobline_server.engine.apply.bookkeeping import drop_job, remove_lot, run_ke
 from jobline_server.engine.apply.fair_switch import heed_fair
 from jobline_server.engine.apply.group_rates import change_default_rate
 from jobline_server.engine.apply.limiters import free_permits, free_run
+from jobline_server.engine.apply.noted import note_jobs, note_lot
 from jobline_server.engine.apply.schedules import drop_schedules
 from jobline_server.engine.apply.table import ApplyTable
 from jobline_server.engine.blocks import BLOCK_IDS
@@ -88,11 +89,13 @@ def apply_queue_deleted(shard: ShardState, fact: QueueDeleted, _offset: int) -> 
             if isinstance(item, Job):
                 after(item.state, Move.DELETED, item.id)
                 deleted.append((item.id, 1))
+                note_jobs(shard, [item])
                 batches.note_deleted(shard, item.options.rules.batch_id, 1)
                 _drop_job(shard, item)
             else:
                 after(item.state, Move.DELETED, item.first_id)
                 deleted += item.live_runs()
+                note_lot(shard, item)
                 batches.note_deleted(shard, item.options.rules.batch_id, item.remaining)
                 _drop_lot(shard, item)
         shard.unschedule(sum([1 for item in items if item.run_at_ms]))

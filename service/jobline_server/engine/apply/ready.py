@@ -6,6 +6,7 @@ from jobline_server.engine.apply import groups
 from jobline_server.engine.apply.bookkeeping import mark_job, mark_lot, single
 from jobline_server.engine.apply.fair_lanes import make_ready_fairly
 from jobline_server.engine.apply.lanes import put_at_tail, put_in_lane
+from jobline_server.engine.apply.noted import note_jobs, note_runs
 from jobline_server.engine.apply.table import ApplyTable
 from jobline_server.engine.entries import JobsReady
 from jobline_server.engine.job import Job
@@ -29,7 +30,8 @@ def apply_jobs_ready(shard: ShardState, fact: JobsReady, offset: int) -> None:
         lot.ready_ms = fact.at_ms
         lot.offset = 0 if lot.volatile else offset
         jobs = lot.waiting()
-        runs += lot.waiting_runs()
+        runs += (waiting := lot.waiting_runs())
+        note_runs(shard, lot, waiting)
         queue.counts[_SCHEDULED] -= jobs
         put_in_lane(shard, lot, jobs)
         mark_lot(shard, lot)
@@ -46,12 +48,17 @@ def _make_jobs_ready(
     shard: ShardState, queue: Queue, fact: JobsReady, move: Move, offset: int
 ) -> None:
     found, part = shard.jobs.find_many(fact.ids)
-    plain: list[Job] = []
-    for job_id, known in zip(fact.ids, found, strict=True):
-        job = single(shard, job_id) if known is None else known
-        job.state = live(job.state, move, job_id)
+    jobs = [
+        single(shard, job_id) if job is None else job
+        for job_id, job in zip(fact.ids, found, strict=True)
+    ]
+    for job in jobs:
+        job.state = live(job.state, move, job.id)
         job.note_ready(fact.at_ms)
-        queue.counts[_SCHEDULED] -= 1
+    note_jobs(shard, jobs)
+    queue.counts[_SCHEDULED] -= len(jobs)
+    plain: list[Job] = []
+    for job in jobs:
         if queue.groups or queue.fair is not None or job.volatile or job.options.rules.lifo:
             make_ready(shard, job, offset)
         else:
@@ -59,7 +66,7 @@ def _make_jobs_ready(
             plain.append(job)
     if plain:
         put_at_tail(shard, queue, plain, offset)
-        part = part if len(plain) == len(found) else None
+        part = part if len(plain) == len(jobs) else None
         shard.changes.jobs.to_write.add_many([job.id for job in plain], part)
 
 

@@ -1,12 +1,28 @@
-"""Applies what workers report on jobs beside their progress: lines of their logs."""
+"""Applies what workers report on jobs: progress, checkpoints, lines of their logs."""
 
 from __future__ import annotations
 
 from jobline_server.engine.apply.bookkeeping import mark_job, single
+from jobline_server.engine.apply.noted import note_jobs
 from jobline_server.engine.apply.table import ApplyTable
 from jobline_server.engine.job_log import JobLog
-from jobline_server.engine.report_entries import JobLogged
+from jobline_server.engine.report_entries import JobLogged, JobReported
 from jobline_server.engine.state import ShardState
+
+
+def apply_job_reported(shard: ShardState, fact: JobReported, _offset: int) -> None:
+    """Stores progress and the worker's checkpoint; a new checkpoint resets the stalls."""
+    job = single(shard, fact.id)
+    note_jobs(shard, [job])
+    details = job.writable_details()
+    if fact.progress is not None:
+        details.progress = fact.progress
+    if fact.message is not None:
+        details.progress_message = fact.message
+    if fact.worker_checkpoint is not None:
+        details.worker_checkpoint = fact.worker_checkpoint
+        job.stalls = 0
+    mark_job(shard, job)
 
 
 def apply_job_logged(shard: ShardState, fact: JobLogged, _offset: int) -> None:
@@ -22,4 +38,4 @@ def apply_job_logged(shard: ShardState, fact: JobLogged, _offset: int) -> None:
     mark_job(shard, job)
 
 
-APPLY: ApplyTable = {JobLogged: apply_job_logged}
+APPLY: ApplyTable = {JobReported: apply_job_reported, JobLogged: apply_job_logged}

@@ -14,6 +14,7 @@ from jobline_server.engine.apply.bookkeeping import mark_job, single
 from jobline_server.engine.apply.group_changes import replace_ready
 from jobline_server.engine.apply.groups import waits_in_line
 from jobline_server.engine.apply.lanes import put_at_tail
+from jobline_server.engine.apply.noted import note_jobs
 from jobline_server.engine.apply.table import ApplyTable
 from jobline_server.engine.job import Job
 from jobline_server.engine.lane import lane_key
@@ -40,6 +41,7 @@ def apply_job_updated(shard: ShardState, fact: JobUpdated, offset: int) -> None:
         elif fact.run_at_ms is not None:
             job.run_at_ms = fact.run_at_ms
     fact.after = job.state
+    note_jobs(shard, [job])
     mark_job(shard, job)
 
 

@@ -18,11 +18,11 @@ from jobline_server.runtime.views import JobFilter, Selection
 E = TypeVar("E", bound=IntEnum)
 
 
-def page_size(value: int) -> int:
+def page_size(value: int, limit: int = rpc_limits.PAGE_SIZE_MAX) -> int:
     """Returns the size of a page; 0 takes the default."""
     if value == 0:
         return rpc_limits.PAGE_SIZE_DEFAULT
-    return fields.integer(value, "page_size", 1, rpc_limits.PAGE_SIZE_MAX)
+    return fields.integer(value, "page_size", 1, limit)
 
 
 def optional_queue(value: str, field: str = "queue") -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobline_server.engine.effects import Applied, KeyHandedOver, QueueWoken, Revoked
+from jobline_server.engine.effects import NO_ENDINGS, Applied, QueueWoken, Revoked
 from jobline_server.engine.endings import Ending
 from jobline_server.engine.queue import Queue
 from jobline_server.runtime.slots import ShardSlot
@@ -33,5 +33,5 @@ class CommittedBatch:
                     self.woken[effect.queue] = None
                 elif isinstance(effect, Revoked):
                     self.revoked.append(effect)
-                elif not isinstance(effect, KeyHandedOver):
-                    self.endings.append(effect)
+                elif type(effect) not in NO_ENDINGS:
+                    self.endings.append(effect)  # type: ignore[arg-type]  # all others are there

@@ -8,12 +8,16 @@ from collections.abc import Iterable, Iterator
 from jobline_server.engine.values import KEPT_STATES
 from jobline_server.runtime.ended.ended_jobs import LOOKUP_JOBS, EndedJobs, kept_of_part, view_of
 from jobline_server.runtime.job_views import matches
+from jobline_server.runtime.queries.job_runs import ended_run, is_run_decided
 from jobline_server.runtime.queries.paging import PageBuilder
+from jobline_server.runtime.queries.run_pages import RunPageBuilder
 from jobline_server.runtime.views import JobFilter, JobView
 from jobline_server.storage.ended_store import EndedPart, EndedQuery
 
 # Jobs of one step of the loop: to read and check one with its errors takes up to 50 µs.
 STEP_JOBS = 100
+# To read a row of several jobs as a run takes as long as to read this many jobs.
+RUN_JOBS = 20
 
 
 async def fill_from_ended(
@@ -24,24 +28,54 @@ async def fill_from_ended(
     """
     await ended.write()
     resume_after: int | None = after
+    jobs_a_part = 1
     while resume_after is not None:
-        limit = min(max(builder.room, LOOKUP_JOBS), 2 * LOOKUP_JOBS)
+        limit = _limit_of(builder, jobs_a_part)
         page = await ended.ended_store.list(ended_query(wanted, resume_after, limit))
         ended.damage.found(page.bad)
         looked = 0
         for part in page.parts:
-            for ids in _pieces(part):
-                for view in views_of(part, ids):
-                    if matches(view, wanted):
-                        builder.add(ended.dated(view))
-                        if builder.is_full:
-                            return
-                looked += len(ids)
+            for count in _add_part(ended, builder, part, wanted):
+                if builder.is_full:
+                    return
+                looked += count
                 if looked >= STEP_JOBS:
                     looked = 0
                     await asyncio.sleep(0)
         await asyncio.sleep(0)
+        jobs_a_part = sum(part.count for part in page.parts) // max(len(page.parts), 1)
         resume_after = page.resume_after
+
+
+def _limit_of(builder: PageBuilder, jobs_a_part: int) -> int:
+    """Returns how many jobs to read next. Of rows of several jobs, as the last ones were, a page of
+    runs has room for more.
+    """
+    if not isinstance(builder, RunPageBuilder):
+        return min(max(builder.room, LOOKUP_JOBS), 2 * LOOKUP_JOBS)
+    return max(min(builder.room, builder.entries_left * jobs_a_part), LOOKUP_JOBS)
+
+
+def _add_part(
+    ended: EndedJobs, builder: PageBuilder, part: EndedPart, wanted: JobFilter
+) -> Iterator[int]:
+    """Adds the jobs of a part that pass a filter, until the page is full; yields how many were
+    looked at, or as many as it takes the time of.
+    """
+    if isinstance(builder, RunPageBuilder) and part.row.count > 1:
+        run = ended_run(part)
+        if is_run_decided(run.payloads, wanted):
+            if matches(run.shared, wanted):
+                builder.add_run(run)
+            yield RUN_JOBS
+            return
+    for ids in _pieces(part):
+        for view in views_of(part, ids):
+            if matches(view, wanted):
+                builder.add(ended.dated(view))
+                if builder.is_full:
+                    break
+        yield len(ids)
 
 
 def _pieces(part: EndedPart) -> Iterator[range]:

@@ -6,6 +6,9 @@ Walks over many live jobs run in slices, so that they do not block the loop.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TypeVar
 
 from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.engine.decide.unique_holders import key_holder
@@ -18,16 +21,22 @@ from jobline_server.runtime.core import Core
 from jobline_server.runtime.ended.ended_jobs import EndedJobs
 from jobline_server.runtime.job_views import in_lot, live_view, members_wanted
 from jobline_server.runtime.queries.ended_lists import fill_from_ended
+from jobline_server.runtime.queries.job_runs import is_run_decided, runs_in_lot
 from jobline_server.runtime.queries.paging import PageBuilder, page_of
+from jobline_server.runtime.queries.run_pages import RunPage, RunPageBuilder, run_page_of
 from jobline_server.runtime.queries.walks import (
+    PART_JOBS,
     SLICE_JOBS,
     asks_for_ended,
     is_wanted,
     live_items,
     member_runs,
+    members_after,
     slots_of,
 )
 from jobline_server.runtime.views import JobFilter, JobView
+
+Builder = TypeVar("Builder", bound=PageBuilder)
 
 
 class JobQueries:
@@ -91,30 +100,48 @@ class JobQueries:
         )
         return views, str(views[-1].id) if is_cut else ""
 
+    async def list_runs(
+        self, wanted: JobFilter, *, page_size: int, page_token: str, include_payloads: bool
+    ) -> tuple[RunPage, str]:
+        """Returns a page as `list_jobs` does, with jobs that are alike as runs."""
+        after = _parse_token(page_token)
+        builders = await self._filled(
+            partial(RunPageBuilder, page_size, with_payloads=include_payloads), wanted, after
+        )
+        page = run_page_of(builders, page_size, with_payloads=include_payloads)
+        return page, str(page.last_id) if page.is_cut else ""
+
     async def first_after(
         self, wanted: JobFilter, after: int, count: int, *, with_payloads: bool = False
     ) -> tuple[list[JobView], bool]:
         """Returns up to `count` jobs with ids above `after`, and whether there may be more."""
-        builders: list[PageBuilder] = []
-        if (not wanted.states or wanted.states - KEPT_STATES) and not asks_for_ended(wanted):
-            builders = await self._live_after(wanted, after, count, with_payloads=with_payloads)
-        if not wanted.states or wanted.states & KEPT_STATES:
-            # After the live jobs were read: those that ended meanwhile are in the ended buffer now.
-            await self._core.commits.wait()
-            builder = PageBuilder(count, with_payloads=with_payloads)
-            await fill_from_ended(self._ended, builder, wanted, after)
-            builders.append(builder)
+        new_builder = partial(PageBuilder, count, with_payloads=with_payloads)
+        builders = await self._filled(new_builder, wanted, after)
         # A job that was retried or ended between the two reads is shown once, as it was read first.
         return page_of(builders, count)
 
+    async def _filled(
+        self, new_builder: Callable[[], Builder], wanted: JobFilter, after: int
+    ) -> list[Builder]:
+        """Returns builders of all sources, each with enough for a page or all that there is."""
+        builders: list[Builder] = []
+        if (not wanted.states or wanted.states - KEPT_STATES) and not asks_for_ended(wanted):
+            builders = await self._live_after(new_builder, wanted, after)
+        if not wanted.states or wanted.states & KEPT_STATES:
+            # After the live jobs were read: those that ended meanwhile are in the ended buffer now.
+            await self._core.commits.wait()
+            builder = new_builder()
+            await fill_from_ended(self._ended, builder, wanted, after)
+            builders.append(builder)
+        return builders
+
     async def _live_after(
-        self, wanted: JobFilter, after: int, count: int, *, with_payloads: bool
-    ) -> list[PageBuilder]:
+        self, new_builder: Callable[[], Builder], wanted: JobFilter, after: int
+    ) -> list[Builder]:
         """Returns, for each shard, the first members of lots and the first single jobs."""
-        builders: list[PageBuilder] = []
+        builders: list[Builder] = []
         for slot in slots_of(self._core, wanted):
-            in_lots = PageBuilder(count, with_payloads=with_payloads)
-            singles = PageBuilder(count, with_payloads=with_payloads)
+            in_lots, singles = new_builder(), new_builder()
             await _fill(in_lots, singles, slot.shard, wanted, after, self._core.clock)
             builders += (in_lots, singles)
             # With many queues, one shard takes an iteration of the loop.
@@ -152,20 +179,51 @@ async def _fill(  # two builders, and what to add to them
             if isinstance(item, Lot):
                 if item.first_id > last_id:
                     return
-                for indexes in () if in_lots.is_full else member_runs(item, wanted, after):
-                    _add_members(in_lots, item, indexes, wanted, clock)
-                    checked += len(indexes)
+                if in_lots.is_full:
+                    continue
+                for looked in _add_lot(in_lots, item, wanted, after, clock):
+                    checked += looked
                     if checked >= SLICE_JOBS:
                         checked = 0
                         await asyncio.sleep(0)
-                    if in_lots.is_full:
-                        break
             elif item.id > last_id:
                 return
             elif item.id > after and not singles.is_full and is_wanted(item, wanted):
                 singles.add(live_view(item, clock))
                 checked += 1
         await asyncio.sleep(0)
+
+
+def _add_lot(
+    builder: PageBuilder, lot: Lot, wanted: JobFilter, after: int, clock: Clock
+) -> Iterator[int]:
+    """Adds members of a lot until the page is full; yields how many were looked at, or as many as
+    it takes the time of. The lot may change meanwhile.
+    """
+    if isinstance(builder, RunPageBuilder) and is_run_decided(lot.payloads, wanted):
+        yield PART_JOBS * _add_runs(builder, lot, members_after(lot, wanted, after), wanted, clock)
+        return
+    for indexes in member_runs(lot, wanted, after):
+        _add_members(builder, lot, indexes, wanted, clock)
+        yield len(indexes)
+        if builder.is_full:
+            return
+
+
+def _add_runs(
+    builder: RunPageBuilder, lot: Lot, members: range, wanted: JobFilter, clock: Clock
+) -> int:
+    """Adds runs until the page is full, which is in one step for the most that fit; returns how
+    many were looked at.
+    """
+    looked = 0
+    for run in runs_in_lot(lot, members, clock):
+        looked += 1
+        if not wanted.states or run.shared.state in wanted.states:
+            builder.add_run(run)
+            if builder.is_full:
+                break
+    return looked
 
 
 def _add_members(

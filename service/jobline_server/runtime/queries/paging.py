@@ -53,12 +53,15 @@ class PageBuilder:
 
     def add(self, view: JobView) -> None:
         """Adds the next job; clears its payload, checkpoint and result if they are not shown."""
-        if not self._with_payloads:
-            view.payload = view.worker_checkpoint = view.result = b""
+        self._clear_unshown(view)
         size = shown_bytes(view)
         self.found.append((size, view))
         self.room -= 1
         self._bytes_left -= size
+
+    def _clear_unshown(self, view: JobView) -> None:
+        if not self._with_payloads:
+            view.payload = view.worker_checkpoint = view.result = b""
 
 
 def page_of(builders: Iterable[PageBuilder], count: int) -> tuple[list[JobView], bool]:

@@ -72,21 +72,29 @@ def live_items(shard: Shard, wanted: JobFilter, after: int) -> Iterator[list[Ite
         yield [item for item in found if may_have_wanted(item, wanted)]
 
 
-def member_runs(lot: Lot, wanted: JobFilter, after: int) -> Iterator[range]:
-    """Yields indexes of a lot's members above `after` that may pass a filter: members before the
-    cursor were handed out, the others wait. The lot may change between two runs.
+def members_after(lot: Lot, wanted: JobFilter, after: int) -> range:
+    """Returns the indexes of a lot's members above `after` that may pass a filter: members before
+    the cursor were handed out, the others wait.
     """
     if wanted.error_type or wanted.error_contains:
         # A job that has failed is no member of a lot any more.
-        return
+        return range(0)
     waiting = lot.state
     start, stop = max(after + 1 - lot.first_id, 0), len(lot.payloads)
     if wanted.states and JobState.ACTIVE not in wanted.states:
         start = max(start, lot.cursor)
     if wanted.states and waiting not in wanted.states:
         stop = min(stop, lot.cursor)
-    for at in range(start, stop, RUN_JOBS_MAX):
-        yield range(at, min(at + RUN_JOBS_MAX, stop))
+    return range(start, stop)
+
+
+def member_runs(lot: Lot, wanted: JobFilter, after: int) -> Iterator[range]:
+    """Yields the members of a lot that may pass a filter, some at a time. The lot may change
+    between two runs.
+    """
+    members = members_after(lot, wanted, after)
+    for at in range(members.start, members.stop, RUN_JOBS_MAX):
+        yield range(at, min(at + RUN_JOBS_MAX, members.stop))
 
 
 def is_wanted(job: Job, wanted: JobFilter) -> bool:

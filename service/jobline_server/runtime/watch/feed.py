@@ -158,7 +158,8 @@ class Feed:
         partials: Partials | None = None,
     ) -> AsyncGenerator[Answer, None]:
         """Yields events, with the token to resume after them. An answer without events is a
-        heartbeat; the first comes when the watch has begun. `room` is the size of an answer. With
+        heartbeat: one when the watch has begun, one when it has caught up with what was there
+        (if it resumes), then every 15 s. `room` is the size of an answer. With
         `partials` the pieces of the job's result come too, before the events that follow. Raises
         `Refused` with OFFSET_GONE when the next events are no longer kept, and with
         SHARD_UNAVAILABLE when there will be none, as the job or the queues are not here.
@@ -173,6 +174,7 @@ class Feed:
         try:
             yield Answer((), reader.token())
             sent_at = time()
+            is_behind = bool(resume_token)
             while True:
                 read_at = time()
                 found = () if pieces is None else pieces.take()
@@ -183,6 +185,10 @@ class Feed:
                 elif not reader.is_at_end:
                     # Events that the filter rejects are skipped in slices, too.
                     await asyncio.sleep(0)
+                elif is_behind:
+                    # No event may tell so: the filter may reject the last ones.
+                    yield answer
+                    sent_at, is_behind = time(), False
                 else:
                     self._check_here(wanted)
                     if await news.is_set_by(sent_at + HEARTBEAT_SECONDS):

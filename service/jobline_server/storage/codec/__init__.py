@@ -10,7 +10,7 @@ functions here. Fields below a line of dashes in `engine/entries.py` are not wri
 """
 
 from jobline_server.storage.codec.batch import UnknownFact, batch_parts, decode_batch, encode_batch
-from jobline_server.storage.codec.ended import record_of, records_of
+from jobline_server.storage.codec.ended import record_of, records_of, run_of
 from jobline_server.storage.codec.operations import decode_operation
 
 __all__ = [
@@ -21,4 +21,5 @@ __all__ = [
     "encode_batch",
     "record_of",
     "records_of",
+    "run_of",
 ]

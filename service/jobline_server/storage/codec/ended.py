@@ -6,10 +6,12 @@ Any job is read back as a `JobRecord`, also one within a run.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from jobline.v1 import job_pb2, store_pb2
 from jobline_server.engine.endings import JobsEnded, RunsEnded
 from jobline_server.engine.job import NO_DETAILS, Job
+from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.records import JobRecord
 from jobline_server.engine.ties import NO_TIES
 from jobline_server.engine.values import EndReason
@@ -22,6 +24,16 @@ from jobline_server.storage.codec.records import (
 from jobline_server.storage.codec.shared import fill_payloads, interned_options, payloads_of
 from jobline_server.storage.ended_store import EndedRow
 from jobline_server.wire.options import serialized_options
+
+
+class EndedRun(NamedTuple):
+    """The jobs of a row: the record of the first one, without payload and what it has of its own;
+    the payloads of all, with that; and when each ended, empty if all did when the record says.
+    """
+
+    record: JobRecord
+    payloads: Payloads
+    ended_ms: Sequence[int]
 
 
 def encode_ended_job(ending: JobsEnded, job: Job) -> bytes:
@@ -104,3 +116,20 @@ def records_of(row: EndedRow, job_ids: Iterable[int]) -> list[JobRecord]:
         )
         for job_id in job_ids
     ]
+
+
+def run_of(row: EndedRow) -> EndedRun:
+    """Returns the jobs of a row that has several, without an object for each."""
+    run = store_pb2.StoredEnded.FromString(row.blob).run
+    record = JobRecord(
+        id=row.first_id,
+        queue=row.queue,
+        options=interned_options(run.options),
+        payload=b"",
+        pushed_ms=run.pushed_ms,
+        delivery=run.delivery,
+        worker=run.worker,
+        ended_ms=row.ended_ms,
+        reason=EndReason(run.reason),
+    )
+    return EndedRun(record, payloads_of(run, run.count), run.ended_ms[:])

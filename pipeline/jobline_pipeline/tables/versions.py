@@ -1,0 +1,87 @@
+"""Gold `versions`: failures and run times by name of job and version of worker.
+
+It answers which deploy broke a job: `compared` puts the versions of a name side by side.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from jobline_pipeline.schemas import FAILURES
+from jobline_pipeline.tables.table import (
+    BINARY,
+    DOUBLE,
+    LONG,
+    STRING,
+    TIME,
+    Column,
+    Table,
+    hour_of,
+    share,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+TABLE = Table(
+    name="versions",
+    layer="gold",
+    what="One row per hour, queue, name of job and version of worker.",
+    columns=(
+        Column("hour", TIME, "The begin of the hour."),
+        Column("queue", STRING, "The queue."),
+        Column("name", STRING, "The name of the job."),
+        Column("worker_version", STRING, "The version that the worker reported; empty if none."),
+        Column("attempts", LONG, "Hand-outs that ended."),
+        Column("failed", LONG, "Of these, failed or lost."),
+        Column("run_ms", DOUBLE, "The run time of them all."),
+        Column("run_sketch", BINARY, "KLL sketch (float) of run times in ms, mergeable."),
+    ),
+    key=("hour", "queue", "name", "worker_version"),
+    window="hour",
+    grain=3600,
+)
+
+
+def make(attempts: DataFrame) -> DataFrame:
+    """Takes `attempts` of whole hours."""
+    ended = attempts.select(
+        hour_of("ended_at").alias("hour"),
+        "queue",
+        "name",
+        F.coalesce("worker_version", F.lit("")).alias("worker_version"),
+        "outcome",
+        "run_ms",
+    )
+    return TABLE.conform(
+        ended.groupBy("hour", "queue", "name", "worker_version").agg(
+            F.count("*").alias("attempts"),
+            F.count_if(F.col("outcome").isin(*FAILURES)).alias("failed"),
+            F.sum("run_ms").alias("run_ms"),
+            F.kll_sketch_agg_float(F.col("run_ms").cast("float")).alias("run_sketch"),
+        )
+    )
+
+
+def compared(versions: DataFrame) -> DataFrame:
+    """Takes `versions`; returns one row per queue, name and version over all hours."""
+    merged = versions.groupBy("queue", "name", "worker_version").agg(
+        F.min("hour").alias("first_hour"),
+        F.sum("attempts").alias("attempts"),
+        F.sum("failed").alias("failed"),
+        F.sum("run_ms").alias("run_ms"),
+        F.kll_merge_agg_float("run_sketch").alias("run_sketch"),
+    )
+    p95 = F.kll_sketch_get_quantile_float("run_sketch", F.lit(0.95)).cast("double")
+    return merged.select(
+        "queue",
+        "name",
+        "worker_version",
+        "first_hour",
+        "attempts",
+        share(F.col("failed"), F.col("attempts")).alias("failure_rate"),
+        (F.col("run_ms") / F.col("attempts")).alias("run_mean_ms"),
+        p95.alias("run_p95_ms"),
+    )

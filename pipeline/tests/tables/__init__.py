@@ -1,0 +1,1 @@
+"""Each table on rows that can be counted by hand."""

@@ -1,0 +1,69 @@
+"""The report answers from the tables, and its page needs no network."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime
+
+import pytest
+
+from jobline_pipeline.report.answers import QUESTIONS, collect
+from jobline_pipeline.report.page import page
+from jobline_pipeline.store import Store, count_of
+from jobline_pipeline.tables import attempts, events, open_jobs, queue_minutes
+from jobline_pipeline.upkeep import optimize, retain, vacuum
+from tests.running import contents, run
+
+
+@pytest.fixture(scope="module")
+def store(spark, history, tmp_path_factory):
+    root = tmp_path_factory.mktemp("reported")
+    run(spark, history, root, files_a_batch=6)
+    return Store(spark, str(root))
+
+
+@pytest.fixture(scope="module")
+def answers(store):
+    return collect(store, lambda _: None)
+
+
+def test_report_answers_every_question(answers):
+    """As JSON too; with nothing bad there are no bad files."""
+    assert set(json.loads(json.dumps(answers))) == set(QUESTIONS)
+    assert [name for name, rows in answers.items() if not rows] == ["bad_files"]
+    assert answers["totals"][0]["opened"] == 2000
+
+
+def test_capacity_was_checked_by_replay(answers):
+    """With the workers that Erlang C asks for, few jobs of the busiest hour would have waited."""
+    assert sum(row["replayed"] for row in answers["capacity"]) > 500
+    assert max(row["replayed_late_share"] for row in answers["capacity"]) < 0.1
+
+
+def test_page_is_self_contained(answers):
+    """Nothing is loaded from elsewhere, and a message cannot end the script."""
+    rows = [{**row, "message": "</script><b>"} for row in answers["errors"]]
+    html = page({**answers, "errors": rows})
+    assert not re.search(r"<(script|link|img)[^>]+(src|href)=", html)
+    assert "</script><b>" not in html
+    assert "&lt;/script&gt;&lt;b&gt;" in html
+    assert "vegaEmbed" in html
+
+
+def test_upkeep_changes_no_row_but_the_old_ones(spark, store):
+    """`optimize` joins files, `vacuum` deletes what nobody needs, `retain` deletes old days."""
+    before = contents(spark, store.root)
+    joined = {name: (was, now) for name, was, now in optimize(store, lambda _: None)}
+    assert joined["attempts"][0] > joined["attempts"][1]
+    vacuum(store, 0, lambda _: None)
+    assert contents(spark, store.root) == before
+    still_open = count_of(store, open_jobs.TABLE)
+
+    later, earlier = datetime(2026, 11, 3, tzinfo=UTC), datetime(2026, 11, 1, tzinfo=UTC)
+    deleted = dict(retain(store, later, earlier, lambda _: None))
+
+    assert deleted["queue_minutes"] == 0
+    assert count_of(store, events.TABLE) == count_of(store, attempts.TABLE) == 0
+    assert count_of(store, queue_minutes.TABLE) == len(before["queue_minutes"])
+    assert count_of(store, open_jobs.TABLE) == still_open

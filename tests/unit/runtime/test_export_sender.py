@@ -1,0 +1,62 @@
+"""The way of files to a destination that fails."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from jobline_server.history.files import Encoded
+from jobline_server.history.spool import Spool
+from jobline_server.runtime import export_sender
+from jobline_server.runtime.export_sender import Sender
+
+
+class Place:
+    """A destination that cannot be reached the first times."""
+
+    def __init__(self, failures: int) -> None:
+        self.failures = failures
+        self.names: list[str] = []
+        self.has_two = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+
+    def send(self, name: str, path: Path) -> None:
+        if self.failures:
+            self.failures -= 1
+            raise ConnectionError(name)
+        assert path.read_bytes() == b"content"
+        self.names.append(name)
+        if len(self.names) == 2:
+            self._loop.call_soon_threadsafe(self.has_two.set)
+
+
+def with_files(path: Path, *names: str) -> Spool:
+    spool = Spool(path, 1_000)
+    for name in names:
+        spool.put(Encoded(name, b"content", 1, 1_000))
+    return spool
+
+
+async def test_files_are_sent_in_order_once_the_destination_is_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(export_sender, "RETRY_SECONDS_MIN", 0.001)
+    spool, place = with_files(tmp_path, "a.parquet", "b.parquet"), Place(2)
+    sender = Sender(spool, place)
+    sender.start()
+    async with asyncio.timeout(10):
+        await place.has_two.wait()
+        await sender.stop()
+    assert place.names == ["a.parquet", "b.parquet"]
+    assert (sender.failures, sender.sent, len(spool)) == (2, 2, 0)
+
+
+async def test_a_stop_does_not_wait_for_a_destination_that_fails(tmp_path: Path) -> None:
+    spool = with_files(tmp_path, "a.parquet")
+    sender = Sender(spool, Place(1_000))
+    sender.start()
+    async with asyncio.timeout(10):
+        await sender.stop()
+    assert (sender.sent, len(spool)) == (0, 1)

@@ -1,0 +1,159 @@
+"""The exporter on a runtime with real files."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from jobline_server.engine.commands import Push
+from jobline_server.engine.payloads import Payloads
+from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel
+from jobline_server.history import spool as spool_module
+from jobline_server.history.destination import Directory
+from jobline_server.history.spool import Spool
+from jobline_server.runtime.clock import ManualClock
+from jobline_server.runtime.exporter import Exporter, ExporterSettings
+from jobline_server.runtime.opening import open_runtime
+from jobline_server.runtime.runtime import Runtime, RuntimeSettings
+from tests.unit.runtime.conftest import files_in, nothing_is_damaged, opened
+
+ROOM = 1 << 20
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@asynccontextmanager
+async def exporting(path: Path, clock: ManualClock) -> AsyncIterator[tuple[Runtime, Exporter]]:
+    """A runtime that exports to `path / "out"`; its loop is not started, files are finished when a
+    test says so.
+    """
+    spool = Spool(path / "history", ROOM)
+    exporter = Exporter(spool, Directory(path / "out"), ExporterSettings(seconds=3_600), clock)
+    names = count(1)
+    runtime = await open_runtime(
+        files_in(path / "data"),
+        shards=1,
+        clock=clock,
+        settings=RuntimeSettings(),
+        new_name=lambda: f"{next(names):02}",
+        report=nothing_is_damaged,
+        exporter=exporter,
+    )
+    try:
+        yield runtime, exporter
+    finally:
+        await exporter.stop()
+        await runtime._stores.close()
+
+
+async def push(runtime: Runtime, jobs: int) -> None:
+    command = Push(
+        "q", DEFAULT_OPTIONS, payloads=Payloads.of([b"x"] * jobs), level=AckLevel.BUFFERED
+    )
+    await runtime.pushes.push(command)
+    await runtime.core.commits.commit_once()
+
+
+def rows_in(path: Path) -> list[dict[str, Any]]:
+    return [
+        row
+        for file in sorted(path.rglob("*.parquet"))
+        for row in pq.ParquetFile(file).read().to_pylist()
+    ]
+
+
+async def test_what_was_committed_is_at_the_destination_after_a_stop(
+    tmp_path: Path, clock: ManualClock
+) -> None:
+    async with exporting(tmp_path, clock) as (runtime, exporter):
+        await push(runtime, 3)
+        await push(runtime, 2)
+        clock.advance(2_000)
+        assert exporter.lag_seconds == 2
+    rows = rows_in(tmp_path / "out")
+    assert [row["event"] for row in rows] == ["pushed"] * 5
+    assert len({row["offset"] for row in rows}) == 5
+    assert (exporter.rows_total, exporter.spool_bytes, exporter.lag_seconds) == (5, 0, 0)
+
+
+async def test_a_checkpoint_stores_events_before_it_cuts_the_journal(
+    tmp_path: Path, clock: ManualClock
+) -> None:
+    async with exporting(tmp_path, clock) as (runtime, exporter):
+        await push(runtime, 3)
+        assert exporter.spool_bytes == 0
+        assert await runtime.checkpoints.take_due(everything=True) == 1
+        assert exporter.rows_total == 3
+        assert next(iter(runtime.core.slots)).position.journal_rows == 0
+
+
+async def test_a_checkpoint_waits_while_events_cannot_be_stored(
+    tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The journal is all that has them."""
+
+    def broken(*_arguments: object) -> None:
+        raise OSError(errno.EIO, "broken")
+
+    async with exporting(tmp_path, clock) as (runtime, exporter):
+        place = next(iter(runtime.core.slots)).position
+        await push(runtime, 3)
+        write = spool_module.write_durably
+        monkeypatch.setattr(spool_module, "write_durably", broken)
+        await runtime.checkpoints.take_due(everything=True)
+        assert (place.journal_rows, exporter.rows_total) == (1, 0)
+        assert not runtime.failed.done()
+        monkeypatch.setattr(spool_module, "write_durably", write)
+        await push(runtime, 1)
+        await runtime.checkpoints.take_due(everything=True)
+        assert (place.journal_rows, exporter.rows_total) == (0, 4)
+
+
+async def test_a_start_makes_events_again_that_were_not_stored(
+    tmp_path: Path, clock: ManualClock
+) -> None:
+    """As after a crash: the first exporter stores nothing more."""
+    async with exporting(tmp_path, clock) as (runtime, exporter):
+        await push(runtime, 3)
+        await exporter.finish(0)
+        await push(runtime, 2)
+        exporter._shards.clear()
+    async with exporting(tmp_path, clock) as (runtime, exporter):
+        await push(runtime, 1)
+    rows = rows_in(tmp_path / "out")
+    assert len(rows) == len({row["offset"] for row in rows}) == 6
+
+
+async def test_a_crash_before_the_first_file_loses_nothing(
+    tmp_path: Path, clock: ManualClock
+) -> None:
+    """An export begins when it is turned on, not when it has stored something."""
+    async with exporting(tmp_path, clock) as (runtime, exporter):
+        await push(runtime, 3)
+        exporter._shards.clear()
+    async with exporting(tmp_path, clock):
+        pass
+    assert len(rows_in(tmp_path / "out")) == 3
+
+
+async def test_an_export_begins_when_it_is_turned_on(tmp_path: Path, clock: ManualClock) -> None:
+    """Off, on, off, on: what a checkpoint took meanwhile is missing, and nothing else."""
+    async with opened(tmp_path / "data", clock) as runtime:
+        await push(runtime, 1)
+    async with exporting(tmp_path, clock) as (runtime, _):
+        await push(runtime, 2)
+    async with opened(tmp_path / "data", clock) as runtime:
+        await push(runtime, 4)
+    async with exporting(tmp_path, clock) as (runtime, _):
+        await push(runtime, 8)
+    assert len(rows_in(tmp_path / "out")) == 2 + 4 + 8
