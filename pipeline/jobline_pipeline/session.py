@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import SparkSession
 
 from jobline_pipeline.jars import installed_jars
-from jobline_pipeline.java import find_java
+from jobline_pipeline.java import find_java, java_cache
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,6 +48,8 @@ _LOCAL = {
     "spark.sql.shuffle.partitions": "24",
     # Files are listed here: a job with a task per file takes longer than the listing.
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "4096",
+    # VACUUM lists a table with so many tasks, of which Spark would start 10,000.
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "8",
 }
 
 
@@ -88,8 +90,7 @@ def session(
 
 def launched(name: str, *, master: str, memory: str) -> SparkSession.Builder:
     """Returns a builder that starts Spark in this process; finds Java for it."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "jobline-pipeline"
-    home = find_java(cache)
+    home = find_java(java_cache())
     if home is not None:
         os.environ["JAVA_HOME"] = str(home)
     # Tasks that run Python (the source `jobline`) take the interpreter of this environment.

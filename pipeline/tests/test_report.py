@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from jobline_pipeline.report import moments
 from jobline_pipeline.report.answers import QUESTIONS, collect
 from jobline_pipeline.report.page import page
 from jobline_pipeline.store import Store, count_of
@@ -30,9 +31,21 @@ def answers(store):
 
 def test_report_answers_every_question(answers):
     """As JSON too; with nothing bad there are no bad files."""
-    assert set(json.loads(json.dumps(answers))) == set(QUESTIONS)
+    assert set(json.loads(json.dumps(answers))) == {*QUESTIONS, "period", "moments"}
     assert [name for name, rows in answers.items() if not rows] == ["bad_files"]
     assert answers["totals"][0]["opened"] == 2000
+
+
+def test_moments_add_up_to_the_totals(spark, store, answers):
+    """By spans of minutes from sketches, and by spans of seconds from events."""
+    (total,) = answers["totals"]
+    assert answers["period"][0]["grain"] == 300
+    by_events = [row.asDict() for row in spark.sql(moments.question(30)).collect()]
+    for rows in (answers["moments"], by_events):
+        for name in ("opened", "completed", "failed"):
+            assert sum(row[name] for row in rows) == total[name], name
+        last = {row["queue"]: row["open"] for row in rows}
+        assert sum(last.values()) == total["open"] == count_of(store, open_jobs.TABLE)
 
 
 def test_capacity_was_checked_by_replay(answers):
@@ -44,7 +57,8 @@ def test_capacity_was_checked_by_replay(answers):
 def test_page_is_self_contained(answers):
     """Nothing is loaded from elsewhere, and a message cannot end the script."""
     rows = [{**row, "message": "</script><b>"} for row in answers["errors"]]
-    html = page({**answers, "errors": rows})
+    spans = [{**row, "queue": "</script><b>"} for row in answers["moments"]]
+    html = page({**answers, "errors": rows, "moments": spans})
     assert not re.search(r"<(script|link|img)[^>]+(src|href)=", html)
     assert "</script><b>" not in html
     assert "&lt;/script&gt;&lt;b&gt;" in html
