@@ -44,6 +44,8 @@ _LOCAL = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # A laptop that slept would have lost its own executor, whose heartbeats stopped meanwhile.
+    "spark.network.timeout": "24h",
     # Of Spark's 200, most would be empty; adaptive execution joins those of small batches.
     "spark.sql.shuffle.partitions": "24",
     # Files are listed here: a job with a task per file takes longer than the listing.

@@ -26,12 +26,16 @@ _TIME_LABEL = (
     "datum.value >= 1000 ? format(datum.value / 1000, '~r') + ' s' : "
     "format(datum.value, '~r') + ' ms'"
 )
-# 24 hours, and the day where it changes.
-_CLOCK = (
-    "timeFormat(datum.value, '%H%M%S') == '000000' ? timeFormat(datum.value, '%d %b') : "
-    "timeFormat(datum.value, '%S') == '00' ? timeFormat(datum.value, '%H:%M') : "
-    "timeFormat(datum.value, '%H:%M:%S')"
+# Where a log scale of times has its labels: 1 ms … 28 hours.
+_TIME_VALUES = [0.1, 1, 10, 100, 1_000, 10_000, 60_000, 600_000, 3_600_000, 36_000_000, 100_000_000]
+# How a moment is written on an axis, by the length of spans; 24 hours, and the day where it begins.
+_SECONDS = "utcFormat(datum.value, '%H:%M:%S')"
+_MINUTES = (
+    "utcFormat(datum.value, '%H%M') == '0000' ? utcFormat(datum.value, '%d %b') : "
+    "utcFormat(datum.value, '%H:%M')"
 )
+_COUNTS = alt.Axis(labelExpr="format(datum.value, '~s')", tickCount=5, tickMinStep=1)
+_DAYS = "utcFormat(datum.value, '%d %b')"
 
 
 def colours(moments: Rows) -> dict[str, str]:
@@ -66,23 +70,27 @@ def _bars(moments: Rows, column: str, grain: int, queue: alt.Color) -> Any:
     for row in moments:
         if row[column]:
             summed[row["begin"], _name(row, named)] += row[column]
+    ranks = {name: rank for rank, name in enumerate(named)}
     values = [
-        {"begin": begin, "until": _later(begin, grain * 0.94), "queue": name, column: number}
+        {
+            "begin": begin,
+            "until": _later(begin, grain * 0.94).isoformat(),
+            "queue": name,
+            "rank": ranks[name],
+            column: number,
+        }
         for (begin, name), number in summed.items()
     ]
-    return (
-        _chart(values)
-        .mark_bar()
-        .encode(
-            x=_time(moments, grain),
-            x2="until:T",
-            y=alt.Y(
-                f"{column}:Q", title=None, stack=True, axis=alt.Axis(format="~s", tickMinStep=1)
-            ),
-            color=queue,
-            order=alt.Order("queue:N"),
-            tooltip=_tooltip(column),
-        )
+    stacked = _chart(values).transform_stack(
+        stack=column, groupby=["begin"], sort=[alt.SortField("rank")], as_=["low", "high"]
+    )
+    return stacked.mark_rect().encode(
+        x=_time(moments, grain),
+        x2="until:T",
+        y=alt.Y("low:Q", title=None, axis=_COUNTS),
+        y2="high:Q",
+        color=queue,
+        tooltip=_tooltip(column),
     )
 
 
@@ -94,7 +102,7 @@ def _waits(moments: Rows, grain: int, queue: alt.Color) -> Any:
         for row in moments
         if row["wait_p99_ms"] is not None and row["queue"] in named
     ]
-    axis = alt.Axis(labelExpr=_TIME_LABEL, tickCount=5)
+    axis = alt.Axis(labelExpr=_TIME_LABEL, values=_TIME_VALUES)
     return (
         _chart(values)
         .mark_line(point={"size": 14}, strokeWidth=1.6)
@@ -119,7 +127,7 @@ def _open(moments: Rows, grain: int, queue: alt.Color) -> Any:
         .mark_line(interpolate="step-after", strokeWidth=1.6)
         .encode(
             x=_time(moments, grain),
-            y=alt.Y("open:Q", title=None, axis=alt.Axis(format="~s", tickMinStep=1)),
+            y=alt.Y("open:Q", title=None, axis=_COUNTS),
             color=queue,
             tooltip=_tooltip("open"),
         )
@@ -133,15 +141,18 @@ def _chart(values: Rows) -> Any:
 def _time(moments: Rows, grain: int) -> alt.X:
     """The same axis for all plots, so that what happened together stands together."""
     begins = [row["begin"] for row in moments]
-    # The axis shows UTC: scales of Vega-Lite that are "utc" take times as they are.
-    scale = alt.Scale(type="utc", domain=[min(begins), _later(max(begins), grain)])
-    expression = _CLOCK.replace("timeFormat", "utcFormat")
-    axis = alt.Axis(labelExpr=expression, tickCount=6, labelOverlap=True, grid=False)
+    scale = alt.Scale(
+        type="utc",
+        domainMin=int(_later(min(begins), 0).timestamp() * 1_000),
+        domainMax=int(_later(max(begins), grain).timestamp() * 1_000),
+    )
+    words = _SECONDS if grain < 60 else _MINUTES if grain < 43_200 else _DAYS
+    axis = alt.Axis(labelExpr=words, tickCount=6, labelOverlap=True, grid=False)
     return alt.X("begin:T", title=None, scale=scale, axis=axis)
 
 
-def _later(begin: str, seconds: float) -> str:
-    return (datetime.fromisoformat(begin) + timedelta(seconds=seconds)).isoformat()
+def _later(begin: str, seconds: float) -> datetime:
+    return datetime.fromisoformat(begin) + timedelta(seconds=seconds)
 
 
 def _tooltip(column: str) -> list[Any]:

@@ -137,6 +137,7 @@ def _cell(column: Column, value: Any, most: dict[str, Any]) -> str:
         part = 100 * (value or 0) / most[column.name]
         return f'<td class="number bar" style="--part:{part:.1f}%">{escape(text)}</td>'
     kind = "number" if column.is_number else "message" if column.is_wide else "name"
+    kind = "time" if column.form is shown.moment else kind
     return f'<td class="{kind}">{escape(text)}</td>'
 
 
