@@ -58,7 +58,7 @@ def charts(moments: Rows, grain: int) -> dict[str, dict[str, Any]]:
     made = {
         f"Jobs pushed per {length}": _bars(moments, "opened", grain, queue),
         "Wait for a worker, p99": _waits(moments, grain, queue),
-        f"Failed attempts per {length}": _bars(moments, "failed", grain, queue),
+        f"Attempts failed or lost per {length}": _bars(moments, "failed", grain, queue),
         "Open jobs": _open(moments, grain, queue),
     }
     return {title: chart.to_dict() for title, chart in made.items()}

@@ -21,7 +21,7 @@ _SCRIPT = Path(__file__).with_name("page.js")
 _TOTALS = {
     "opened": "jobs pushed",
     "completed": "completed",
-    "failed": "failed attempts",
+    "failed": "attempts failed or lost",
     "dead": "dead",
     "cancelled": "cancelled or expired",
     "open": "open",

@@ -50,7 +50,7 @@ SECTIONS = (
         "Wait: from ready to handed out. Run: one hand-out. In all: from push to end.",
         (
             Column("queue", "queue", text), Column("opened", "pushed", count, is_bar=True),
-            Column("completed", "completed", count), Column("failed", "failed attempts", count),
+            Column("completed", "completed", count), Column("failed", "failed or lost", count),
             Column("dead", "dead", count), *_times("wait", "wait"), *_times("run", "run"),
             *_times("total", "in all"),
         ),
