@@ -130,7 +130,8 @@ def _show(answers: dict[str, list[dict[str, Any]]], screen: Screen) -> None:
     screen.table(
         answers["queues"],
         {
-            "queue": "queue", "opened": "pushed", "completed": "completed", "failed": "failed or lost",
+            "queue": "queue", "opened": "pushed", "completed": "completed",
+            "failed": "failed or lost",
             "wait_p50_ms": "wait p50", "wait_p99_ms": "wait p99", "run_p50_ms": "run p50",
             "run_p99_ms": "run p99",
         },

@@ -183,6 +183,8 @@ def test_batches_slo_and_audit(same):
     )
 
 
+@pytest.mark.fault
+@pytest.mark.timeout(900)
 def test_many_batches_make_the_same_tables(spark, expected, history, tmp_path):
     """Files in other batches give the same rows."""
     counts = run(spark, history, tmp_path, files_a_batch=6)

@@ -22,7 +22,7 @@ SHOWN = 12
 COMPARED_MIN = 100
 
 _SKETCHED = ", ".join(
-    f"kll_sketch_get_quantile_float(kll_merge_agg_float({time}_sketch), {rank}D) {time}_{name}_ms"
+    f"{moments.merged_quantile(f'{time}_sketch', rank)} AS {time}_{name}_ms"
     for time in ("wait", "run", "total")
     for name, rank in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99))
 )

@@ -66,12 +66,20 @@ def question(grain: int) -> str:
         FROM ({counted}) ORDER BY begin, queue"""
 
 
+def merged_quantile(sketch: str, rank: float) -> str:
+    """Returns SQL for a quantile of merged sketches; NULL if they hold nothing."""
+    merged = f"kll_merge_agg_float({sketch})"
+    return (
+        f"CASE WHEN kll_sketch_get_n_float({merged}) > 0 "
+        f"THEN kll_sketch_get_quantile_float({merged}, {rank}D) END"
+    )
+
+
 def _of_minutes(grain: int) -> str:
     return f"""
         SELECT {_begin("minute", grain)} AS begin, queue, sum(opened) AS opened,
                sum(ended) AS ended, sum(completed) AS completed, sum(failed) AS failed,
-               kll_sketch_get_quantile_float(kll_merge_agg_float(wait_sketch), 0.99D)
-                 AS wait_p99_ms
+               {merged_quantile("wait_sketch", 0.99)} AS wait_p99_ms
         FROM queue_minutes GROUP BY 1, 2"""
 
 
