@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jobline_pipeline.command import opened, steps, write_line
+from jobline_pipeline.command import Steps, opened, steps, write_line
 from jobline_pipeline.command_options import TABLES, AsJson, Memory, Tables
+
+if TYPE_CHECKING:
+    from jobline_pipeline.replay import Replay
 
 
 def register(app: typer.Typer) -> None:
@@ -58,19 +62,30 @@ def replay(  # noqa: PLR0913, PLR0917 - one for each option of the command
             if push:
                 shown.step("pushing")
                 chosen.push(address, queue=to)
-        total = sum(count for _, _, count in counts)
-        if as_json:
-            rows = [{"queue": queue, "name": name, "jobs": jobs} for queue, name, jobs in counts]
-            said = {"run_id": chosen.run_id, "pushed": push, "missing": chosen.missing}
-            write_line(json.dumps({**said, "jobs": total, "by_name": rows}, ensure_ascii=False))
-            return
-        for queue, name, jobs in counts:
-            write_line(f"{jobs:>10,}  {to or queue}  {name}")
-        if chosen.missing:
-            shown.note(f"{chosen.missing:,} more were chosen, but their payloads are gone")
-        done = (
-            "pushed (once each, however often this run is repeated)" if push else "would be pushed"
-        )
-        shown.note(f"{total:,} jobs {done}; run id {chosen.run_id}")
-        if not push:
-            shown.note("This was a dry run: --push pushes them.")
+        _show(shown, chosen, counts, pushed=push, to=to, as_json=as_json)
+
+
+def _show(
+    shown: Steps,
+    chosen: Replay,
+    counts: Sequence[tuple[str, str, int]],
+    *,
+    pushed: bool,
+    to: str,
+    as_json: bool,
+) -> None:
+    """Says which jobs were chosen, and what became of them."""
+    total = sum(count for _, _, count in counts)
+    if as_json:
+        rows = [{"queue": queue, "name": name, "jobs": jobs} for queue, name, jobs in counts]
+        said = {"run_id": chosen.run_id, "pushed": pushed, "missing": chosen.missing}
+        write_line(json.dumps({**said, "jobs": total, "by_name": rows}, ensure_ascii=False))
+        return
+    for queue, name, jobs in counts:
+        write_line(f"{jobs:>10,}  {to or queue}  {name}")
+    if chosen.missing:
+        shown.note(f"{chosen.missing:,} more were chosen, but their payloads are gone")
+    done = "pushed (once each, however often this run is repeated)" if pushed else "would be pushed"
+    shown.note(f"{total:,} jobs {done}; run id {chosen.run_id}")
+    if not pushed:
+        shown.note("This was a dry run: --push pushes them.")
