@@ -26,7 +26,7 @@ CHECKED := $(wildcard service clients/python/jobline tests benchmarks)
 .PHONY: help
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) \
-	  | awk -F ':.*## ' '{printf "  \033[1m%-13s\033[0m %s\n", $$1, $$2}'
+	  | awk -F ':.*## ' '{printf "  \033[1m%-17s\033[0m %s\n", $$1, $$2}'
 
 # ------------------------------------------------------------------------------------ environments
 
@@ -166,20 +166,32 @@ soak: $(SETUP)  ## Load a server with everything at once and report growth: make
 # Spark and its libraries are large and of no use to the server: they have an environment of their own.
 PIPELINE := .pipeline-venv
 PIPELINE_SETUP := $(PIPELINE)/.setup-done
+PIPELINE_PYTEST := cd pipeline && ../$(PIPELINE)/bin/python -m pytest $(if $(ONLY),-k '$(ONLY)')
 
 .PHONY: pipeline-setup
-pipeline-setup: $(PIPELINE_SETUP)  ## Make .pipeline-venv with the history pipeline, Spark and Delta's jars
+pipeline-setup: $(PIPELINE_SETUP)  ## Make .pipeline-venv with the history pipeline, Spark, Delta's jars, and Java if there is none
 
-$(PIPELINE_SETUP): pipeline/pyproject.toml clients/python/pyproject.toml pyproject.toml
-	@test -x $(PIPELINE)/bin/python || $(PYTHON) -m venv $(PIPELINE)
-	$(PIPELINE)/bin/python -m pip install --quiet --disable-pip-version-check \
-	  -e clients/python -e . -e 'pipeline[dev]'
+$(PIPELINE_SETUP): pipeline/pyproject.toml clients/python/pyproject.toml pyproject.toml pipeline/constraints.txt
+	@test -x $(PIPELINE)/bin/python || $(PYTHON) -m venv $(PIPELINE) \
+	  || { rm -rf $(PIPELINE); echo "python3 cannot make a venv: on Debian, apt-get install python3-venv" >&2; exit 1; }
+	$(PIPELINE)/bin/python -m pip install --quiet --disable-pip-version-check -c pipeline/constraints.txt \
+	  -e clients/python -e '.[history]' -e 'pipeline[dev]'
+	@$(PIPELINE)/bin/python -m jobline_pipeline.java 2>/dev/null || $(PIPELINE)/bin/python -m pip install \
+	  --quiet --disable-pip-version-check -c pipeline/constraints.txt -e 'pipeline[java]'
 	$(PIPELINE)/bin/python -m jobline_pipeline.jars
 	@touch $@
 
+.PHONY: pipeline-demo
+pipeline-demo: $(PIPELINE_SETUP)  ## Load a real server, kill a worker, make tables and a report of its history: SECONDS_OF_LOAD=25
+	@cd pipeline && ../$(PIPELINE)/bin/python -m demo ../.demo/pipeline $(if $(SECONDS_OF_LOAD),--seconds $(SECONDS_OF_LOAD))
+
 .PHONY: pipeline-test
-pipeline-test: $(PIPELINE_SETUP)  ## Run the tests of the history pipeline, in some minutes: they need Java 17
-	cd pipeline && ../$(PIPELINE)/bin/python -m pytest $(if $(ONLY),-k '$(ONLY)')
+pipeline-test: $(PIPELINE_SETUP)  ## Run the tests of the history pipeline: make pipeline-test ONLY=report
+	$(PIPELINE_PYTEST) -m 'not fault'
+
+.PHONY: pipeline-test-all
+pipeline-test-all: $(PIPELINE_SETUP)  ## Run also those that take minutes: a million events, kills, a browser
+	$(PIPELINE_PYTEST)
 
 .PHONY: pipeline-types
 pipeline-types: $(PIPELINE_SETUP)  ## Run mypy, strict, for the history pipeline
@@ -192,6 +204,6 @@ bench-pipeline: $(PIPELINE_SETUP)  ## Measure the pipeline: make bench-pipeline 
 .PHONY: clean
 clean:  ## Remove what the targets made: environments, caches, builds
 	rm -rf .venv .gen-venv .pipeline-venv .tools .demo .bench .bench-compare .bench-trees build dist clients/python/build clients/python/dist
-	rm -rf tests/connect/node_modules
-	rm -rf .coverage .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
-	find service clients tests benchmarks scripts -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+	rm -rf tests/connect/node_modules pipeline/jobline_pipeline/jars
+	rm -rf .coverage .pytest_cache pipeline/.pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find service clients pipeline tests benchmarks scripts -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # All that a landing must pass, in order, from a bare Debian machine: install what is missing by
-# name, then check, test, run what the README shows, and end with a short demo.
+# name, then check, test, run what the README shows, and end with a short demo and the pipeline.
 # Each step has a banner and its seconds; the first that fails ends the run.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -77,3 +77,8 @@ export BATCH_JOBS=100000
 step test-faults make test-faults
 step readme make readme
 step demo make demo DIR=proto
+# Spark has an environment of its own. What takes minutes is left to `make pipeline-test-all`.
+step pipeline-setup make pipeline-setup
+step pipeline-types make pipeline-types
+step pipeline-test make pipeline-test
+step pipeline-demo make pipeline-demo SECONDS_OF_LOAD=8

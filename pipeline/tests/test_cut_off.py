@@ -11,19 +11,33 @@ from pyspark.errors import StreamingQueryException
 
 from tests.running import contents, run
 
-# A stream whose driver dies by SIGKILL in the middle of its second batch.
+# A driver that dies by SIGKILL in its second batch: when a step is told, or when the first file of
+# a table's write is there, which no commit has made part of the table yet.
 DRIVER = textwrap.dedent("""
-    import os, signal, sys
+    import os, signal, sys, threading
+    from pathlib import Path
     from jobline_pipeline.session import open_session
     from tests.conftest import OPTIONS
     from tests.running import run
+    history, root, every, step, table = sys.argv[1:]
     steps = []
-    def tell(step):
-        steps.append(step)
-        if steps.count("open jobs") == 2 and step == sys.argv[3]:
-            os.kill(os.getpid(), signal.SIGKILL)
+    def die():
+        os.kill(os.getpid(), signal.SIGKILL)
+    def files():
+        return {path for path in Path(root, table).rglob("*.parquet")}
+    def watch(known):
+        while not files() - known:
+            pass
+        die()
+    def tell(what):
+        steps.append(what)
+        second = sum(each.startswith("looking at") for each in steps) == 2
+        if second and table and what.startswith("looking at"):
+            threading.Thread(target=watch, args=(files(),), daemon=True).start()
+        if second and what == step:
+            die()
     spark = open_session("driver", master="local[2]", memory="1g", options=OPTIONS)
-    run(spark, sys.argv[1], sys.argv[2], files_a_batch=6, every="1 second", tell=tell)
+    run(spark, history, root, files_a_batch=6, every=every or None, tell=tell)
 """)
 
 
@@ -31,7 +45,9 @@ class Cut(Exception):
     """Stands for whatever ends a driver."""
 
 
-@pytest.mark.parametrize("at", ["open jobs", "queue_minutes"])
+@pytest.mark.parametrize(
+    "at", [pytest.param("open jobs", marks=pytest.mark.fault), "queue_minutes"]
+)
 def test_cut_off_run_is_taken_up(spark, history, tmp_path, expected, at):
     """The step has ended, or is about to begin; what was written is not written twice."""
 
@@ -45,13 +61,23 @@ def test_cut_off_run_is_taken_up(spark, history, tmp_path, expected, at):
     assert contents(spark, tmp_path) == expected
 
 
-def test_killed_driver_is_taken_up(spark, history, tmp_path, expected):
-    """A real process, killed while it writes gold tables of its second batch."""
+@pytest.mark.fault
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    ("every", "step", "table"),
+    [
+        pytest.param("", "", "bronze/events", id="a batch, while it writes events"),
+        pytest.param("", "", "gold/queue_minutes", id="a batch, while it writes a gold table"),
+        pytest.param("1 second", "versions", "", id="a stream, between gold tables"),
+    ],
+)
+def test_killed_driver_is_taken_up(spark, history, tmp_path, expected, every, step, table):
+    """A real process, killed in its second batch; a second run ends with the same tables."""
     driver = subprocess.run(
-        [sys.executable, "-c", DRIVER, str(history), str(tmp_path), "versions"],
+        [sys.executable, "-c", DRIVER, str(history), str(tmp_path), every, step, table],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
         check=False,
     )
     assert driver.returncode == -9, driver.stderr[-2000:]

@@ -73,6 +73,8 @@ def make(events: DataFrame) -> DataFrame:
         "event",
         "final",
         "payload_bytes",
+        # A job may die without an attempt: because one that it waited for has failed.
+        F.col("leased_at").isNotNull().alias("was_handed_out"),
         F.when(is_ending, milliseconds("ready_at", "leased_at")).cast("float").alias("wait"),
         F.when(is_ending, milliseconds("leased_at", "at")).cast("float").alias("run"),
         F.when(F.col("final"), milliseconds("pushed_at", "at")).cast("float").alias("total"),
@@ -81,7 +83,7 @@ def make(events: DataFrame) -> DataFrame:
         F.count_if(event.isin(*OPENINGS)).alias("opened"),
         F.count_if(F.col("final")).alias("ended"),
         F.count_if(event == "completed").alias("completed"),
-        F.count_if(event.isin(*FAILURES)).alias("failed"),
+        F.count_if(event.isin(*FAILURES) & F.col("was_handed_out")).alias("failed"),
         F.count_if(event == "dead").alias("dead"),
         F.count_if(event.isin("cancelled", "expired")).alias("cancelled"),
         F.sum(F.when(event == "pushed", F.col("payload_bytes"))).alias("payload_bytes"),

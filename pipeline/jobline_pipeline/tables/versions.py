@@ -34,6 +34,7 @@ TABLE = Table(
         Column("queue", STRING, "The queue."),
         Column("name", STRING, "The name of the job."),
         Column("worker_version", STRING, "The version that the worker reported; empty if none."),
+        Column("first_at", TIME, "When the first of its hand-outs ended."),
         Column("attempts", LONG, "Hand-outs that ended."),
         Column("failed", LONG, "Of these, failed or lost."),
         Column("run_ms", DOUBLE, "The run time of them all."),
@@ -54,9 +55,11 @@ def make(attempts: DataFrame) -> DataFrame:
         F.coalesce("worker_version", F.lit("")).alias("worker_version"),
         "outcome",
         "run_ms",
+        "ended_at",
     )
     return TABLE.conform(
         ended.groupBy("hour", "queue", "name", "worker_version").agg(
+            F.min("ended_at").alias("first_at"),
             F.count("*").alias("attempts"),
             F.count_if(F.col("outcome").isin(*FAILURES)).alias("failed"),
             F.sum("run_ms").alias("run_ms"),
@@ -68,7 +71,7 @@ def make(attempts: DataFrame) -> DataFrame:
 def compared(versions: DataFrame) -> DataFrame:
     """Takes `versions`; returns one row per queue, name and version over all hours."""
     merged = versions.groupBy("queue", "name", "worker_version").agg(
-        F.min("hour").alias("first_hour"),
+        F.min("first_at").alias("first_at"),
         F.sum("attempts").alias("attempts"),
         F.sum("failed").alias("failed"),
         F.sum("run_ms").alias("run_ms"),
@@ -79,7 +82,7 @@ def compared(versions: DataFrame) -> DataFrame:
         "queue",
         "name",
         "worker_version",
-        "first_hour",
+        "first_at",
         "attempts",
         share(F.col("failed"), F.col("attempts")).alias("failure_rate"),
         (F.col("run_ms") / F.col("attempts")).alias("run_mean_ms"),

@@ -13,10 +13,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jobline import Client
-from jobline_pipeline.session import open_session
 from jobline_pipeline.source import register
 from jobline_server.testing import ServerProcess
-from tests.conftest import OPTIONS
 
 
 class Server:
@@ -47,12 +45,10 @@ class Server:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    """A local session that knows the source."""
-    session = open_session("tests", master="local[2]", memory="1g", options=OPTIONS)
-    register(session)
-    yield session
-    session.stop()
+def spark(spark: SparkSession) -> SparkSession:
+    """The session of all tests, which knows the source."""
+    register(spark)
+    return spark
 
 
 @pytest.fixture(scope="session")

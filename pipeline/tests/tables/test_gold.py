@@ -65,6 +65,13 @@ def test_queue_minutes_count_and_measure(frame):
     assert [row.backlog for row in backlog] == [6, 5]
 
 
+def test_jobs_that_die_without_an_attempt_are_no_failed_attempts(frame):
+    """As the server counts: one that it waited for has failed, and it was never handed out."""
+    died = completed(9, 1, event="dead", leased_at=None, reason="DEPENDENCY_FAILED")
+    row = queue_minutes.make(frame(events.TABLE.schema(), [died])).collect()[0]
+    assert (row.dead, row.failed, row.ended) == (1, 0, 1)
+
+
 def test_minute_without_endings_has_no_quantiles(frame):
     """NULL is not zero."""
     row = queue_minutes.make(frame(events.TABLE.schema(), [pushed(1)])).collect()[0]
