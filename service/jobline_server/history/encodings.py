@@ -20,8 +20,14 @@ _VARINT_BYTES, _HEADER_BYTES = 10, 5
 _ALL_ONES = np.array([2, 0, 0, 0, 0], np.uint8)
 
 
+_FIRST = np.zeros(1, np.int64)
+_ONE_BYTE = [bytes([number]) for number in range(0x80)]
+
+
 def varint(number: int) -> bytes:
     """Encodes an unsigned number of any size."""
+    if number < len(_ONE_BYTE):
+        return _ONE_BYTE[number]
     found = bytearray()
     while number > 0x7F:
         found.append(number & 0x7F | 0x80)
@@ -43,14 +49,21 @@ def varints(numbers: Any, bytes_max: int = _VARINT_BYTES) -> tuple[Any, Any]:
     return ((shifted & np.uint64(0x7F)) | (more * np.uint64(0x80))).astype(np.uint8), lengths
 
 
+def one_run(value: int, count: int, width: int) -> bytes:
+    """Encodes `count` times one value, as `hybrid` does."""
+    return varint(count << 1) + value.to_bytes((width + 7) // 8, "little") if count else b""
+
+
 def hybrid(values: Any, counts: Any, width: int) -> bytes:
     """Encodes `counts[i]` times `values[i]`, for each i, as runs or packed, whatever is shorter."""
     if len(values) > 1:
         heads = np.flatnonzero(values[1:] != values[:-1]) + 1
-        heads = np.concatenate(([0], heads))
+        heads = np.concatenate((_FIRST, heads))
         values, counts = values[heads], np.add.reduceat(counts, heads)
+    if len(values) <= 1:
+        return one_run(int(values[0]), int(counts[0]), width) if len(values) else b""
     value_bytes = (width + 7) // 8
-    if len(values) * (2 + value_bytes) * 8 <= int(counts.sum()) * width or len(values) <= 1:
+    if len(values) * (2 + value_bytes) * 8 <= int(counts.sum()) * width:
         return _in_runs(values, counts, value_bytes)
     return _packed(np.repeat(values, counts), width)
 

@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from jobline_server.history.thrift import BINARY, BOOL, I16, I32, I64, LIST, STRUCT, list_of, struct
+from jobline_server.history.thrift import (
+    BINARY,
+    BOOL,
+    I16,
+    I32,
+    I64,
+    LIST,
+    STRUCT,
+    fields_of,
+    list_of,
+    struct,
+)
 
 # Type, Encoding, CompressionCodec and others of parquet.thrift.
 BOOLEAN, INT32, INT64, BYTE_ARRAY = 0, 1, 2, 6
@@ -51,20 +63,29 @@ class Chunk(NamedTuple):
 
     def encoded(self, at: int) -> bytes:
         """Returns the struct of a chunk that begins there in the file."""
-        encodings = {RLE, self.encoding} | ({PLAIN} if self.values_at else set())
-        metadata = struct(
-            (1, I32, self.kind),
-            (2, LIST, list_of(I32, sorted(encodings))),
-            (3, LIST, list_of(BINARY, [name.encode() for name in self.path])),
-            (4, I32, _ZSTD if self.is_packed else _UNCOMPRESSED),
+        begin = _chunk_of(self.kind, self.encoding, self.path, self.is_packed)
+        rest = struct(
             (5, I64, self.values),
             (6, I64, self.plain_bytes),
             (7, I64, len(self.pages)),
             (9, I64, at + self.values_at),
             (11, I64, at if self.values_at else None),
             (12, STRUCT, None if self.statistics is None else self.statistics.encoded()),
+            after=4,
         )
-        return struct((2, I64, at), (3, STRUCT, metadata))
+        return struct((2, I64, at), (3, STRUCT, begin + rest))
+
+
+@lru_cache(maxsize=1_000)
+def _chunk_of(kind: int, encoding: int, path: tuple[str, ...], is_packed: bool) -> bytes:  # noqa: FBT001  # a key of the cache
+    """Returns the first fields of a chunk's metadata, which are the same in all row groups."""
+    encodings = {RLE, encoding} | ({PLAIN} if encoding == DICTIONARY else set())
+    return fields_of(
+        (1, I32, kind),
+        (2, LIST, list_of(I32, sorted(encodings))),
+        (3, LIST, list_of(BINARY, [name.encode() for name in path])),
+        (4, I32, _ZSTD if is_packed else _UNCOMPRESSED),
+    )
 
 
 def dictionary_page(content: bytes, count: int, codec: Any) -> tuple[bytes, int]:

@@ -10,6 +10,7 @@ chunk of a column is a dictionary, and one page of indexes in runs (`encodings`)
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ import pyarrow as pa
 
 from jobline_server.history import schema
 from jobline_server.history.columns import Column, column, column_of, ids_of, names_in, nested_of
-from jobline_server.history.encodings import counting, hybrid, width_of
+from jobline_server.history.encodings import counting, hybrid, one_run, width_of
 from jobline_server.history.footer import (
     BOOLEAN,
     BYTE_ARRAY,
@@ -67,7 +68,8 @@ class ParquetFile:
             elif field.name in known or field.name in schema.ALWAYS:
                 chunks += self._chunks(field, rows, totals)
             else:
-                chunks += self._nothing(field, total)
+                chunks += nothing(field, total)
+                continue
             self._rest()
         self._groups.append(row_group(chunks, total, len(self._groups), at=len(self.content)))
         for chunk in chunks:
@@ -99,7 +101,7 @@ class ParquetFile:
 
     def _offsets(self, firsts: Any, totals: Any) -> Chunk:
         total = int(totals.sum())
-        levels = _level(np.ones(1, np.int64), _ONE * total, 1)
+        levels = _all(1, total)
         found = Statistics(0, _long(firsts[0]), _long(firsts[-1] + totals[-1] - 1))
         return self._chunk(
             (schema.OFFSET,), INT64, DELTA, total, levels, counting(firsts, totals), found
@@ -118,20 +120,10 @@ class ParquetFile:
             (schema.JOB_ID,), INT64, DELTA, total, levels, counting(starts, counts), found
         )
 
-    def _nothing(self, field: pa.Field, total: int) -> list[Chunk]:
-        levels = _level(np.zeros(1, np.int64), _ONE * total, 1)
-        if not pa.types.is_nested(field.type):
-            return [self._chunk((field.name,), _type_of(field.type), PLAIN, total, levels)]
-        both = levels + levels
-        return [
-            self._chunk(path, _type_of(kind), PLAIN, total, both)
-            for path, kind, _ in leaves(field)
-        ]
-
     def _of(self, field: pa.Field, own: Column, total: int) -> Chunk:
         path, kind = (field.name,), _type_of(field.type)
         if own.is_there is None:
-            levels, nulls = _level(np.ones(1, np.int64), _ONE * total, 1), 0
+            levels, nulls = _all(1, total), 0
         else:
             levels = _level(own.is_there.astype(np.int64), own.all_counts, 1)
             nulls = total - int(own.counts.sum())
@@ -204,6 +196,21 @@ class ParquetFile:
         )
 
 
+def nothing(field: pa.Field, total: int) -> list[Chunk]:
+    """Returns the chunks of a column that is NULL in all rows."""
+    page = _page_of_nothing(total, levels=2 if pa.types.is_nested(field.type) else 1)
+    paths = leaves(field) if pa.types.is_nested(field.type) else [((field.name,), field.type, 1)]
+    return [
+        Chunk(path, _type_of(kind), PLAIN, total, *page, 0, False, None) for path, kind, _ in paths
+    ]
+
+
+@lru_cache(maxsize=4)
+def _page_of_nothing(total: int, *, levels: int) -> tuple[bytes, int]:
+    """Returns the page of such a column: NULL once, with these many levels."""
+    return values_page(_all(0, total) * levels, total, PLAIN, None)
+
+
 def leaves(field: pa.Field) -> list[tuple[tuple[str, ...], pa.DataType, int]]:
     """Returns the paths of the leaves of a nested column, their types, and the definition level of
     a value that is there.
@@ -222,6 +229,11 @@ def _type_of(kind: pa.DataType) -> int:
     if pa.types.is_string(kind):
         return BYTE_ARRAY
     return INT32 if kind == pa.int32() else INT64
+
+
+def _all(level: int, count: int) -> bytes:
+    content = one_run(level, count, 1)
+    return len(content).to_bytes(4, "little") + content
 
 
 def _level(values: Any, counts: Any, width: int) -> bytes:

@@ -26,7 +26,7 @@ class Rows:
     for each, or `Sizes`.
     """
 
-    __slots__ = ("at", "columns", "counts", "starts", "total")
+    __slots__ = ("at", "columns", "counts", "memory_bytes", "starts", "total")
 
     def __init__(
         self,
@@ -41,14 +41,16 @@ class Rows:
         self.counts = counts
         self.total = (len(starts) or 1) if counts is None else sum(counts)
 
-    @property
-    def memory_bytes(self) -> int:
-        """Returns about how much memory it takes."""
+        self.memory_bytes = ROWS_BYTES
+
+    def measure(self) -> int:
+        """Sets `memory_bytes`, and returns it: about how much memory it takes."""
         values = len(self.starts)
         if self.total > 1:
             own = [type(value) is list for value in self.columns.values()]
             values += sum(own) * self.total
-        return ROWS_BYTES + VALUE_BYTES * values
+        self.memory_bytes = ROWS_BYTES + VALUE_BYTES * values
+        return self.memory_bytes
 
 
 class Sizes:
@@ -101,7 +103,7 @@ class ShardRows:
         for each in rows:
             firsts.append(base + index)
             index += each.total
-            memory_bytes += each.memory_bytes
+            memory_bytes += each.measure()
         if index > ROWS_PER_ENTRY:
             raise OverflowError(f"{index} rows in one entry")
         self.rows += rows

@@ -17,38 +17,40 @@ Value = int | bool | bytes
 Field = tuple[int, int, Value | None]
 
 
-def struct(*fields: Field) -> bytes:
+def struct(*fields: Field, after: int = 0) -> bytes:
     """Encodes a struct of (id, type, value), by rising ids; without those that are None. The values
-    of structs and lists are encoded already.
+    of structs and lists are encoded already. With `after` it is the rest of a struct whose last
+    field so far has that id.
     """
-    found = bytearray()
-    last = 0
+    return fields_of(*fields, after=after) + b"\0"
+
+
+def fields_of(*fields: Field, after: int = 0) -> bytes:
+    """Encodes the fields of a struct that goes on."""
+    found: list[bytes] = []
     for number, kind, value in fields:
         if value is None:
             continue
-        step, last = (number - last) << 4, number
+        step, after = (number - after) << 4, number
         if kind == BOOL:
-            found.append(step | (BOOL if value else _FALSE))
+            found.append(bytes((step | (BOOL if value else _FALSE),)))
         else:
-            found.append(step | kind)
-            found += _encoded(kind, value)
-    found.append(0)
-    return bytes(found)
+            found.append(bytes((step | kind,)))
+            found.append(_encoded(kind, value))
+    return b"".join(found)
 
 
 def list_of(kind: int, values: Iterable[Value]) -> bytes:
     """Encodes a list of values of one type."""
     values = list(values)
     short = min(len(values), _LONG_LIST)
-    found = bytearray([short << 4 | kind])
+    head = bytes((short << 4 | kind,))
     if short == _LONG_LIST:
-        found += varint(len(values))
-    for value in values:
-        found += _encoded(kind, value)
-    return bytes(found)
+        head += varint(len(values))
+    return head + b"".join([_encoded(kind, value) for value in values])
 
 
 def _encoded(kind: int, value: Value) -> bytes:
-    if isinstance(value, bytes):
+    if type(value) is bytes:
         return varint(len(value)) + value if kind == BINARY else value
-    return varint(zigzag(value))
+    return varint(zigzag(value))  # type: ignore[arg-type]  # all others are numbers

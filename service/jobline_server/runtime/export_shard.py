@@ -22,7 +22,7 @@ LOG = logger("history")
 
 # Rows are encoded when they take so much memory, or are so many jobs: then encoding costs little a
 # row, and no row group is much larger.
-ENCODED_BYTES, ENCODED_JOBS = 8 << 20, 1_000_000
+ENCODED_BYTES, ENCODED_JOBS = 8 << 20, 4_000_000
 # Up to so much of a shard is stored while its commits wait for a checkpoint; more of it before.
 LAST_JOBS, LAST_BYTES = 250_000, 1 << 20
 
@@ -100,6 +100,16 @@ class ShardExport:
             self.lost += self.held
             self.held_from, self.held = None, 0
 
+    def note_missing_until(self, offset: int) -> None:
+        """Counts entries before this one that the journal does not have any more: checkpoints took
+        them while nothing was exported.
+        """
+        missing = offset - self.rows.journal_offset - 1
+        if missing > 0:
+            LOG.warning("the history has a gap", shard=self.shard, offset=offset, losses=missing)
+            self.lost += missing
+            self.rows.journal_offset = offset - 1
+
     def note_stored(self) -> None:
         """Everything up to `offset` is in the spool, but for what is held."""
         held = self.held_from
@@ -132,10 +142,10 @@ def witness_of(export: ShardExport) -> Callable[[int, Sequence[Applied], int], N
     """Returns what takes the facts of a shard's journal at a start, entry by entry. What fails here
     failed before, most likely: it is lost, or the journal would grow for ever.
     """
-    exported = export.stored
 
     def take(offset: int, applied: Sequence[Applied], _blob_bytes: int) -> None:
-        if offset > exported:
+        if offset > export.rows.journal_offset:
+            export.note_missing_until(offset)
             export.take(offset, applied)
             if export.is_much():
                 export.hold_failed(export.encode())

@@ -66,6 +66,7 @@ class Exporter:
         self._settings = settings
         self._exported = spool.exported()
         self._shards: dict[int, ShardExport] = {}
+        self._opened_at: dict[int, int] = {}
         # Two, so that what a checkpoint waits for does not wait for another shard.
         self._encoders = ThreadPoolExecutor(2, "history")
         self._commits = asyncio.Lock()
@@ -88,6 +89,7 @@ class Exporter:
         if exported > now_offset:
             LOG.warning("the history is ahead of the store", shard=shard, offset=now_offset)
             exported = self._exported[shard] = now_offset
+        self._opened_at[shard] = now_offset
         export = self._shards[shard] = ShardExport(shard, exported)
         return witness_of(export)
 
@@ -103,6 +105,8 @@ class Exporter:
     def start(self, commits: asyncio.Lock) -> None:
         """Starts the tasks. Call it when all shards are open; who has `commits` stops commits."""
         self._commits = commits
+        for shard, export in self._shards.items():
+            export.note_missing_until(self._opened_at[shard] + 1)
         # From now on nothing is left out, even if this process ends before it stores any file.
         self._spool.save_exported(self._exported)
         self._task = asyncio.get_running_loop().create_task(self._keep_writing())
