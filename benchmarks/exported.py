@@ -127,7 +127,7 @@ async def _by_calls(bench: Bench, server: Running) -> Sample:
     return Sample(rate, (server.process.processor_seconds() - before) / jobs)
 
 
-async def _by_stream(bench: Bench, shuffled: bool, server: Running) -> Sample:  # noqa: FBT001  # bound
+async def _by_stream(bench: Bench, shuffled: bool, server: Running) -> Sample:
     jobs = bench.scaled(DRAINED)
     await server.wire.fill(jobs)
     before = server.process.processor_seconds()

@@ -17,7 +17,7 @@ from jobline_server.engine import (
     report_entries,
     update_entries,
 )
-from jobline_server.engine.effects import Applied, KeyHandedOver
+from jobline_server.engine.effects import Applied, Effect, KeyHandedOver
 from jobline_server.engine.endings import JobsEnded, RunsEnded
 from jobline_server.engine.snapshots import JobsNoted, RunsNoted
 from jobline_server.engine.values import JobState, ReleaseReason
@@ -41,25 +41,29 @@ def rows_of(applied: Iterable[Applied]) -> list[Rows]:
     """Returns the rows of the facts of one entry of the journal, in order."""
     found: list[Rows] = []
     for fact, offset, effects in applied:
-        if not offset:
-            continue
-        noted: list[Noted] = []
-        for effect in effects:
-            kind = type(effect)
-            if kind is RunsEnded:
-                if not effect.lot.volatile:  # type: ignore[union-attr]  # its kind is known
-                    found.append(runs_ended(effect))  # type: ignore[arg-type]  # as above
-            elif kind is JobsEnded:
-                ended = jobs_ended(effect)  # type: ignore[arg-type]  # as above
-                if ended is not None:
-                    found.append(ended)
-            elif kind is JobsNoted or kind is RunsNoted:
-                noted.append(effect)  # type: ignore[arg-type]  # as above
-            elif kind is KeyHandedOver and noted:
-                found += _unblocked(fact, noted.pop())
-        make = MAKERS.get(type(fact))
-        if make is not None:
-            found += make(fact, noted)
+        if offset:
+            found += _rows_of_one(fact, effects)
+    return found
+
+
+def _rows_of_one(fact: Any, effects: Iterable[Effect]) -> list[Rows]:
+    found: list[Rows] = []
+    noted: list[Noted] = []
+    for effect in effects:
+        kind = type(effect)
+        if kind is RunsEnded:
+            if not effect.lot.volatile:  # type: ignore[union-attr]  # its kind is known
+                found.append(runs_ended(effect))  # type: ignore[arg-type]  # as above
+        elif kind is JobsEnded:
+            ended = jobs_ended(effect)  # type: ignore[arg-type]  # as above
+            found += () if ended is None else (ended,)
+        elif kind is JobsNoted or kind is RunsNoted:
+            noted.append(effect)  # type: ignore[arg-type]  # as above
+        elif kind is KeyHandedOver and noted:
+            found += _unblocked(fact, noted.pop())
+    make = MAKERS.get(type(fact))
+    if make is not None:
+        found += make(fact, noted)
     return found
 
 

@@ -58,7 +58,7 @@ class _Open:
 
 
 class OpenFiles:
-    """The files of a shard that are being encoded. `rest` is called often: others may go on then."""
+    """The files of a shard that are being encoded. `rest` is called often: others go on then."""
 
     def __init__(self, shard: int, rest: Callable[[], None] = lambda: None) -> None:
         self._shard = shard

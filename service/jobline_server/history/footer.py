@@ -41,9 +41,7 @@ class Statistics(NamedTuple):
 
     def encoded(self) -> bytes:
         """Returns the struct."""
-        return struct(
-            (3, I64, self.nulls), (5, BINARY, self.greatest), (6, BINARY, self.least)
-        )
+        return struct((3, I64, self.nulls), (5, BINARY, self.greatest), (6, BINARY, self.least))
 
 
 class Chunk(NamedTuple):
@@ -77,7 +75,7 @@ class Chunk(NamedTuple):
 
 
 @lru_cache(maxsize=1_000)
-def _chunk_of(kind: int, encoding: int, path: tuple[str, ...], is_packed: bool) -> bytes:  # noqa: FBT001  # a key of the cache
+def _chunk_of(kind: int, encoding: int, path: tuple[str, ...], is_packed: bool) -> bytes:
     """Returns the first fields of a chunk's metadata, which are the same in all row groups."""
     encodings = {RLE, encoding} | ({PLAIN} if encoding == DICTIONARY else set())
     return fields_of(
@@ -100,9 +98,7 @@ def values_page(content: bytes, count: int, encoding: int, codec: Any) -> tuple[
     return _page(_VALUES, content, codec, (5, STRUCT, header))
 
 
-def _page(
-    kind: int, content: bytes, codec: Any, more: tuple[int, int, bytes]
-) -> tuple[bytes, int]:
+def _page(kind: int, content: bytes, codec: Any, more: tuple[int, int, bytes]) -> tuple[bytes, int]:
     packed = content if codec is None else codec.compress(content, asbytes=True)
     header = struct((1, I32, kind), (2, I32, len(content)), (3, I32, len(packed)), more)
     return header + packed, len(header) + len(content)
@@ -175,7 +171,8 @@ def _leaf(name: str, kind: pa.DataType, repetition: int) -> bytes:
         physical, converted, logical = BYTE_ARRAY, _UTF8, struct((1, STRUCT, _NOTHING))
     elif pa.types.is_timestamp(kind):
         unit = struct((2, STRUCT, _NOTHING))
-        converted, logical = _MICROS, struct((8, STRUCT, struct((1, BOOL, True), (2, STRUCT, unit))))
+        converted = _MICROS
+        logical = struct((8, STRUCT, struct((1, BOOL, True), (2, STRUCT, unit))))
     elif pa.types.is_boolean(kind):
         physical = BOOLEAN
     elif kind == pa.int32():

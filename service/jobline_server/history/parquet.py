@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -43,6 +43,36 @@ _SMALL_BYTES = 128
 # Those by which readers skip row groups, or find that something is missing.
 _WITH_STATISTICS = frozenset({schema.AT, "event", "queue"})
 _ONE = np.ones(1, np.int64)
+
+
+class Leaf(NamedTuple):
+    """A column that holds values, and the type of these in the file."""
+
+    path: tuple[str, ...]
+    kind: int
+
+
+class Distinct(NamedTuple):
+    """The distinct values of a column."""
+
+    values: bytes
+    count: int
+
+
+class Content(NamedTuple):
+    """What a column of a row group holds: levels and values, of `total` levels, or rows if it is
+    not nested.
+    """
+
+    leaf: Leaf
+    encoding: int
+    total: int
+    values: bytes
+    statistics: Statistics | None = None
+    distinct: Distinct | None = None
+
+
+_OFFSETS, _IDS = Leaf((schema.OFFSET,), INT64), Leaf((schema.JOB_ID,), INT64)
 
 
 class ParquetFile:
@@ -101,11 +131,9 @@ class ParquetFile:
 
     def _offsets(self, firsts: Any, totals: Any) -> Chunk:
         total = int(totals.sum())
-        levels = _all(1, total)
         found = Statistics(0, _long(firsts[0]), _long(firsts[-1] + totals[-1] - 1))
-        return self._chunk(
-            (schema.OFFSET,), INT64, DELTA, total, levels, counting(firsts, totals), found
-        )
+        values = _all(1, total) + counting(firsts, totals)
+        return self._chunk(Content(_OFFSETS, DELTA, total, values, found))
 
     def _ids(self, rows: Sequence[Rows], totals: Any) -> Chunk:
         starts, counts = ids_of(rows)
@@ -115,29 +143,27 @@ class ParquetFile:
         found = Statistics(nulls)
         if len(starts):
             found = Statistics(nulls, _long(starts.min()), _long((starts + counts - 1).max()))
-        levels = _level(has_jobs, totals, 1)
-        return self._chunk(
-            (schema.JOB_ID,), INT64, DELTA, total, levels, counting(starts, counts), found
-        )
+        values = _level(has_jobs, totals, 1) + counting(starts, counts)
+        return self._chunk(Content(_IDS, DELTA, total, values, found))
 
     def _of(self, field: pa.Field, own: Column, total: int) -> Chunk:
-        path, kind = (field.name,), _type_of(field.type)
+        leaf = Leaf((field.name,), _type_of(field.type))
         if own.is_there is None:
             levels, nulls = _all(1, total), 0
         else:
             levels = _level(own.is_there.astype(np.int64), own.all_counts, 1)
             nulls = total - int(own.counts.sum())
-        if kind == BOOLEAN:
+        if leaf.kind == BOOLEAN:
             bits = np.repeat(own.distinct.to_numpy(zero_copy_only=False)[own.indexes], own.counts)
             content = np.packbits(bits, bitorder="little").tobytes()
-            return self._chunk(path, kind, PLAIN, total, levels, content)
+            return self._chunk(Content(leaf, PLAIN, total, levels + content))
         distinct = own.distinct
         if pa.types.is_timestamp(field.type):
             distinct = pa.array(distinct.to_numpy() * 1_000)
         found = None
         if field.name in _WITH_STATISTICS:
-            found = _statistics(nulls, distinct, kind)
-        return self._indexed(path, kind, total, levels, Column(distinct, own.indexes, own.counts), found)
+            found = _statistics(nulls, distinct, leaf.kind)
+        return self._indexed(leaf, total, levels, own._replace(distinct=distinct), found)
 
     def _nested(self, field: pa.Field, rows: Sequence[Rows]) -> list[Chunk]:
         own = nested_of(field.name, rows)
@@ -150,49 +176,36 @@ class ParquetFile:
             levels = _level(own.repetitions, own.counts, 1)
             levels += _level(definitions, own.counts, 2)
             held = column(values, np.ones(len(values), np.int64), kind)
-            chunks.append(self._indexed(path, _type_of(kind), total, levels, held, None))
+            chunks.append(self._indexed(Leaf(path, _type_of(kind)), total, levels, held))
         return chunks
 
     def _indexed(
-        self,
-        path: tuple[str, ...],
-        kind: int,
-        total: int,
-        levels: bytes,
-        own: Column,
-        statistics: Statistics | None,
+        self, leaf: Leaf, total: int, levels: bytes, own: Column, found: Statistics | None = None
     ) -> Chunk:
         width = width_of(len(own.distinct))
         content = bytes([width]) + hybrid(own.indexes, own.counts, width)
-        distinct = _plain(own.distinct, kind)
-        return self._chunk(
-            path, kind, DICTIONARY, total, levels, content, statistics, distinct, len(own.distinct)
-        )
+        distinct = Distinct(_plain(own.distinct, leaf.kind), len(own.distinct))
+        return self._chunk(Content(leaf, DICTIONARY, total, levels + content, found, distinct))
 
-    def _chunk(
-        self,
-        path: tuple[str, ...],
-        kind: int,
-        encoding: int,
-        total: int,
-        levels: bytes,
-        content: bytes = b"",
-        statistics: Statistics | None = None,
-        distinct: bytes | None = None,
-        distinct_count: int = 0,
-    ) -> Chunk:
-        """Makes the pages of a column. `total` are its levels, or its rows if it is not nested."""
-        is_packed = len(levels) + len(content) + len(distinct or b"") > _SMALL_BYTES
-        codec = self._codec if is_packed else None
-        pages = b""
-        sizes = 0
+    def _chunk(self, own: Content) -> Chunk:
+        """Makes the pages of a column."""
+        distinct = own.distinct
+        size = len(own.values) + (0 if distinct is None else len(distinct.values))
+        codec = self._codec if size > _SMALL_BYTES else None
+        pages, plain_bytes = b"", 0
         if distinct is not None:
-            page, size = dictionary_page(distinct, distinct_count, codec)
-            pages, sizes = page, size
-        at = len(pages)
-        page, size = values_page(levels + content, total, encoding, codec)
+            pages, plain_bytes = dictionary_page(distinct.values, distinct.count, codec)
+        page, page_bytes = values_page(own.values, own.total, own.encoding, codec)
         return Chunk(
-            path, kind, encoding, total, pages + page, sizes + size, at, is_packed, statistics
+            path=own.leaf.path,
+            kind=own.leaf.kind,
+            encoding=own.encoding,
+            values=own.total,
+            pages=pages + page,
+            plain_bytes=plain_bytes + page_bytes,
+            values_at=len(pages),
+            is_packed=codec is not None,
+            statistics=own.statistics,
         )
 
 

@@ -54,7 +54,7 @@ def jobs_pushed(fact: JobsPushed, _noted: object) -> Iterator[Rows]:
         ]
     if fact.ties:
         columns["group"] = [tie.group or None for tie in fact.ties]
-        if any([tie.parents for tie in fact.ties]):
+        if any(tie.parents for tie in fact.ties):
             columns["depends_on"] = [tuple(tie.parents) or None for tie in fact.ties]
     yield Rows(fact.at_ms, columns, range(fact.first_id, fact.first_id + count))
 
@@ -76,9 +76,9 @@ def _of_pushed(options: JobOptions | list[JobOptions]) -> dict[str, Any]:
     columns = of_options(options)
     columns["event"] = "pushed"
     if isinstance(options, list):
-        if any([each.rules is not NO_RULES for each in options]):
+        if any(each.rules is not NO_RULES for each in options):
             columns["tags"] = [each.rules.tags or None for each in options]
-        if any([each.headers for each in options]):
+        if any(each.headers for each in options):
             columns["headers"] = [each.headers or None for each in options]
             columns["trace_id"] = [trace_id_of(dict(each.headers)) for each in options]
         return columns

@@ -38,9 +38,9 @@ def of_options(options: Any) -> dict[str, Any]:
     if type(options) is not list:
         return _of_one(options)
     columns: dict[str, Any] = {"priority": [each.priority for each in options]}
-    if any([each.name for each in options]):
+    if any(each.name for each in options):
         columns["name"] = [each.name or None for each in options]
-    if any([each.rules is not NO_RULES for each in options]):
+    if any(each.rules is not NO_RULES for each in options):
         columns["batch_id"] = [each.rules.batch_id or None for each in options]
     return columns
 
@@ -80,8 +80,10 @@ def of_hand_outs(noted: JobsNoted, at_ms: int, event: str, **more: Any) -> Rows:
         columns["delivery"] = noted.delivery
         columns["attempt"] = plus(noted.attempts, 1)
         columns["leased_at"] = noted.leased_ms
-        columns["worker"] = mapped(lambda one: one and one.worker or None, noted.holder)
-        columns["worker_version"] = mapped(lambda one: one and one.version or None, noted.holder)
+        columns["worker"] = mapped(lambda one: one.worker or None if one else None, noted.holder)
+        columns["worker_version"] = mapped(
+            lambda one: one.version or None if one else None, noted.holder
+        )
     if noted.state is _ACTIVE or noted.state is _READY:
         columns["ready_at"] = or_else(noted.ready_ms, noted.pushed_ms)
     columns.update(more)

@@ -94,7 +94,9 @@ class HistoryCollector(Collector):
             "jobline_history_lost_files", "Files given up for want of room.", export.lost_files
         )
         failures = CounterMetricFamily(
-            "jobline_history_failures", "Failures to make events, to store and to send them.", labels=["step"]
+            "jobline_history_failures",
+            "Failures to make events, to store and to send them.",
+            labels=["step"],
         )
         failures.add_metric(["make"], export.faults)
         failures.add_metric(["store"], export.failures)
