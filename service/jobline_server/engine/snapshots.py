@@ -12,7 +12,7 @@ Jobs are noted in columns, so that a thousand of them cost a dozen lists and no 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.job import Job
@@ -21,7 +21,7 @@ from jobline_server.engine.ties import Ties
 from jobline_server.engine.values import JobOptions, JobState
 
 T = TypeVar("T")
-Column = T | list[T]
+Column: TypeAlias = T | list[T]
 """One value that all jobs share, or a list with one for each."""
 
 

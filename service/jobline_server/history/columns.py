@@ -63,7 +63,7 @@ def column(values: list[Any], counts: Any, kind: pa.DataType) -> Column:
 
 
 def _values_in(name: str, rows: Sequence[Rows], totals: Any) -> tuple[list[Any], Any]:
-    own = [each.columns.get(name) for each in rows]
+    own: list[Any] = [each.columns.get(name) for each in rows]
     kinds = set(map(type, own))
     if list not in kinds and Sizes not in kinds:
         return own, totals
@@ -97,7 +97,7 @@ def nested_of(name: str, rows: Sequence[Rows]) -> Nested:
     counts: list[Any] = []
     held: list[Any] = []
     for each in rows:
-        own = each.columns.get(name)
+        own: Any = each.columns.get(name)
         is_shared = type(own) is not list
         for value in [own] if is_shared else own:
             times = each.total if is_shared else 1
@@ -112,6 +112,11 @@ def nested_of(name: str, rows: Sequence[Rows]) -> Nested:
             counts.append(np.ones(size * times, np.int64))
             held += list(value) * times
     is_map = name == "headers"
-    levels = [np.concatenate(part).astype(np.int64) for part in (repetitions, definitions, counts)]
     keys = [key for key, _ in held] if is_map else None
-    return Nested(*levels, keys, [value for _, value in held] if is_map else held)
+    return Nested(
+        np.concatenate(repetitions).astype(np.int64),
+        np.concatenate(definitions).astype(np.int64),
+        np.concatenate(counts).astype(np.int64),
+        keys,
+        [value for _, value in held] if is_map else held,
+    )

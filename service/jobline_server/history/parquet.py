@@ -56,7 +56,7 @@ class Distinct(NamedTuple):
     """The distinct values of a column."""
 
     values: bytes
-    count: int
+    number: int
 
 
 class Content(NamedTuple):
@@ -194,7 +194,7 @@ class ParquetFile:
         codec = self._codec if size > _SMALL_BYTES else None
         pages, plain_bytes = b"", 0
         if distinct is not None:
-            pages, plain_bytes = dictionary_page(distinct.values, distinct.count, codec)
+            pages, plain_bytes = dictionary_page(distinct.values, distinct.number, codec)
         page, page_bytes = values_page(own.values, own.total, own.encoding, codec)
         return Chunk(
             path=own.leaf.path,

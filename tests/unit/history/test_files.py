@@ -155,14 +155,14 @@ def some_rows(draw: st.DrawFn) -> Rows:
     """Rows with any values, which jobs share or have of their own."""
     id_of = st.integers(0, 2**63 - 5_000)
     starts = draw(st.lists(id_of, max_size=4))
-    counts = None
+    counts: list[int] | None = None
     if draw(st.booleans()) and starts:
         size = st.sampled_from([1, 2, 40, 300, 1_000])
         counts = draw(st.lists(size, min_size=len(starts), max_size=len(starts)))
     total = sum(counts) if counts else max(len(starts), 1)
     columns: dict[str, Any] = {}
     for name in draw(st.sets(st.sampled_from(sorted(VALUES)))):
-        value = st.none() | VALUES[name]
+        value: st.SearchStrategy[Any] = st.none() | VALUES[name]
         if draw(st.booleans()):
             few = draw(st.lists(value, min_size=1, max_size=5))
             columns[name] = (few * total)[:total]
