@@ -168,7 +168,8 @@ def some_rows(draw: st.DrawFn) -> Rows:
             columns[name] = (few * total)[:total]
         else:
             columns[name] = draw(value)
-    if starts and draw(st.booleans()):
+    is_uneven: bool = draw(st.booleans())
+    if starts and is_uneven:
         first, counts = starts[0], counts or [1] * len(starts)
         starts, counts = [first + 1] + [first + 3] * (len(starts) - 1), [2] * len(starts)
         sizes = array("I", accumulate(draw(st.lists(st.integers(0, 99), min_size=9, max_size=9))))
