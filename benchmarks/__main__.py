@@ -24,6 +24,7 @@ from benchmarks import (
     clients,
     draining,
     due,
+    exported,
     grouped,
     growth,
     h2load,
@@ -92,6 +93,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "P13": _limits,
     "P14": idle.idle,
     "P15": _look_on,
+    "P16": exported.export,
 }
 # Longer ones, which have a table of their own. By name they run with as many as the name says, for
 # half an hour; a run of everything, and what is kept, has fewer, a million jobs of nine kinds

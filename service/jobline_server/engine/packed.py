@@ -69,6 +69,13 @@ class PackedValues:
         return self._sums is None
 
     @property
+    def sums(self) -> array[int] | None:
+        """Returns the bytes of the values before each one that is there, and of all at its end;
+        None if all have one length.
+        """
+        return self._sums
+
+    @property
     def block_bytes_max(self) -> int:
         """Bytes of the longest value in the block, with its header."""
         return len(header_of(self.bytes_max)) + self.bytes_max

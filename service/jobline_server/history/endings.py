@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from jobline_server.engine.endings import JobsEnded, RunsEnded
-from jobline_server.engine.snapshots import snapshot_of
+from jobline_server.engine.snapshots import jobs_noted
 from jobline_server.engine.values import EndReason, JobState
 from jobline_server.history.rows import Rows
-from jobline_server.history.snapshots import of_hand_out, sizes_of
+from jobline_server.history.snapshots import of_hand_outs, of_options, plus, sizes_of
 
 EVENTS = {
     JobState.COMPLETED: "completed",
@@ -20,60 +19,53 @@ EVENTS = {
 _NONE, _ACTIVE, _COMPLETED = EndReason.NONE, JobState.ACTIVE, JobState.COMPLETED
 
 
-def runs_ended(ending: RunsEnded) -> Iterator[Rows]:
-    """Yields the ends of members of a lot. Nothing else ever happened to them, or they would have
+def runs_ended(ending: RunsEnded) -> Rows:
+    """Returns the ends of members of a lot. Nothing else ever happened to them, or they would have
     left it.
     """
     lot = ending.lot
-    options, reason = lot.options, ending.reason
-    was_leased = ending.before is _ACTIVE
-    was_ready = was_leased or ending.before is JobState.READY
-    leased_at = ending.leased_ms if was_leased else None
-    size, sizes = sizes_of(lot.payloads, lot.first_id, ending.starts, ending.counts)
-    yield Rows(
-        ending.ended_ms,
-        EVENTS[ending.state],
-        lot.queue.name,
-        ending.starts,
-        ending.counts,
-        sum(ending.counts),
-        name=options.name or None,
-        priority=options.priority,
-        delivery=ending.delivery if was_leased else None,
-        attempt=1 if was_leased else None,
-        worker=ending.worker or None,
-        worker_version=ending.version or None,
-        pushed_at=lot.pushed_ms,
-        ready_at=(lot.ready_ms or lot.pushed_ms) if was_ready else None,
-        leased_at=leased_at,
-        first_leased_at=leased_at,
-        attempts=int(ending.state is _COMPLETED),
-        stalls=0,
-        releases=0,
-        final=True,
-        reason=None if reason is _NONE else reason.name,
-        batch_id=options.rules.batch_id or None,
-        payload_bytes=size,
-        result_bytes=0 if ending.state is _COMPLETED else None,
-        sizes=sizes,
-    )
+    reason = ending.reason
+    columns = of_options(lot.options)
+    columns["event"], columns["queue"] = EVENTS[ending.state], lot.queue.name
+    columns["pushed_at"], columns["final"] = lot.pushed_ms, True
+    columns["attempts"] = int(ending.state is _COMPLETED)
+    columns["stalls"] = columns["releases"] = 0
+    columns["payload_bytes"] = sizes_of(lot.payloads, lot.first_id, ending.starts, ending.counts)
+    if ending.before is _ACTIVE:
+        columns["delivery"], columns["attempt"] = ending.delivery, 1
+        columns["worker"], columns["worker_version"] = ending.worker or None, ending.version or None
+        columns["leased_at"] = columns["first_leased_at"] = ending.leased_ms
+    if ending.before is _ACTIVE or ending.before is JobState.READY:
+        columns["ready_at"] = lot.ready_ms or lot.pushed_ms
+    if ending.state is _COMPLETED:
+        columns["result_bytes"] = 0
+    if reason is not _NONE:
+        columns["reason"] = reason.name
+    return Rows(ending.ended_ms, columns, ending.starts, ending.counts)
 
 
-def jobs_ended(ending: JobsEnded) -> Iterator[Rows]:
-    """Yields the ends of single jobs."""
-    event, error, before = EVENTS[ending.state], ending.error, ending.before
-    is_completed = ending.state is _COMPLETED
-    reason = None if ending.reason is _NONE else ending.reason.name
-    for job in ending.jobs:
-        if job.volatile:
-            continue
-        more: dict[str, Any] = {"attempts": job.attempts + is_completed}
-        if ending.state is JobState.DEAD and before is _ACTIVE and job.details.history:
-            # An attempt that failed is counted already, and a lost lease is not an attempt.
-            more["attempt"] = job.details.history[-1].attempt
-        if is_completed:
-            more["result_bytes"] = len(ending.results.get(job.id, b""))
-        if error is not None:
-            more["error_type"], more["error"] = error.type or None, error.message or None
-        found = snapshot_of(job, before)
-        yield of_hand_out(found, ending.ended_ms, event, final=True, reason=reason, **more)
+def jobs_ended(ending: JobsEnded) -> Rows | None:
+    """Returns the ends of single jobs; None if all are volatile."""
+    jobs = [job for job in ending.jobs if not job.volatile]
+    if not jobs:
+        return None
+    error, before = ending.error, ending.before
+    noted = jobs_noted(jobs, before)
+    more: dict[str, Any] = {"final": True}
+    if ending.reason is not _NONE:
+        more["reason"] = ending.reason.name
+    if ending.state is _COMPLETED:
+        results = ending.results
+        more["attempts"] = plus(noted.attempts, 1)
+        sizes = [len(results.get(job_id, b"")) for job_id in noted.ids] if results else 0
+        more["result_bytes"] = sizes
+    elif ending.state is JobState.DEAD and before is _ACTIVE:
+        # An attempt that failed is counted already, and a lost lease is not an attempt.
+        histories = [job.details.history for job in jobs]
+        more["attempt"] = [
+            history[-1].attempt if history else job.attempts + 1
+            for history, job in zip(histories, jobs, strict=True)
+        ]
+    if error is not None:
+        more["error_type"], more["error"] = error.type or None, error.message or None
+    return of_hand_outs(noted, ending.ended_ms, EVENTS[ending.state], **more)

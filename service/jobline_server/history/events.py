@@ -17,68 +17,79 @@ from jobline_server.engine import (
     report_entries,
     update_entries,
 )
-from jobline_server.engine.effects import Applied, KeyHandedOver
+from jobline_server.engine.effects import Applied, Effect, KeyHandedOver
 from jobline_server.engine.endings import JobsEnded, RunsEnded
-from jobline_server.engine.snapshots import JobSnapshot, JobsNoted, RunsNoted
+from jobline_server.engine.snapshots import JobsNoted, RunsNoted
 from jobline_server.engine.values import JobState, ReleaseReason
 from jobline_server.history.endings import jobs_ended, runs_ended
 from jobline_server.history.pushes import jobs_pushed, jobs_retried, lot_pushed
 from jobline_server.history.rows import Rows
-from jobline_server.history.snapshots import of_hand_out, of_job, of_runs, run_hand_out_of
+from jobline_server.history.snapshots import (
+    of_hand_outs,
+    of_jobs,
+    of_runs,
+    or_else,
+    plus,
+    run_hand_outs,
+)
 
 Noted = JobsNoted | RunsNoted
-_READY, _ACTIVE = JobState.READY, JobState.ACTIVE
+_READY = JobState.READY
 
 
 def rows_of(applied: Iterable[Applied]) -> list[Rows]:
     """Returns the rows of the facts of one entry of the journal, in order."""
     found: list[Rows] = []
     for fact, offset, effects in applied:
-        if not offset:
-            continue
-        noted: list[Noted] = []
-        for effect in effects:
-            kind = type(effect)
-            if kind is RunsEnded:
-                if not effect.lot.volatile:  # type: ignore[union-attr]  # its kind is known
-                    found += runs_ended(effect)  # type: ignore[arg-type]  # as above
-            elif kind is JobsEnded:
-                found += jobs_ended(effect)  # type: ignore[arg-type]  # as above
-            elif kind is JobsNoted or kind is RunsNoted:
-                noted.append(effect)  # type: ignore[arg-type]  # as above
-            elif kind is KeyHandedOver and noted:
-                found += _unblocked(fact, noted.pop())
-        make = MAKERS.get(type(fact))
-        if make is not None:
-            found += make(fact, noted)
+        if offset:
+            found += _rows_of_one(fact, effects)
     return found
 
 
-def _jobs(noted: Iterable[Noted]) -> Iterator[JobSnapshot]:
+def _rows_of_one(fact: Any, effects: Iterable[Effect]) -> list[Rows]:
+    found: list[Rows] = []
+    noted: list[Noted] = []
+    for effect in effects:
+        kind = type(effect)
+        if kind is RunsEnded:
+            if not effect.lot.volatile:  # type: ignore[union-attr]  # its kind is known
+                found.append(runs_ended(effect))  # type: ignore[arg-type]  # as above
+        elif kind is JobsEnded:
+            ended = jobs_ended(effect)  # type: ignore[arg-type]  # as above
+            found += () if ended is None else (ended,)
+        elif kind is JobsNoted or kind is RunsNoted:
+            noted.append(effect)  # type: ignore[arg-type]  # as above
+        elif kind is KeyHandedOver and noted:
+            found += _unblocked(fact, noted.pop())
+    make = MAKERS.get(type(fact))
+    if make is not None:
+        found += make(fact, noted)
+    return found
+
+
+def _jobs(noted: Iterable[Noted]) -> Iterator[JobsNoted]:
     for each in noted:
         if isinstance(each, JobsNoted):
-            yield from each.jobs
+            yield each
 
 
 def _leased(fact: entries.JobsLeased, noted: list[Noted]) -> Iterator[Rows]:
     at = fact.at_ms
     for each in noted:
         if isinstance(each, RunsNoted):
-            lease = each.lease
-            until = None if lease is None else at + lease.lease_ms
-            yield of_runs(each, at, "leased")._replace(**run_hand_out_of(each), lease_until=until)
+            until = None if each.lease is None else at + each.lease.lease_ms
+            yield run_hand_outs(each, at, "leased", lease_until=until)
         else:
-            for job in each.jobs:
-                yield of_hand_out(job, at, "leased", lease_until=at + job.lease_ms)
+            yield of_hand_outs(each, at, "leased", lease_until=plus(each.lease_ms, at))
 
 
 def _failed(fact: entries.JobFailed, noted: list[Noted]) -> Iterator[Rows]:
-    for job in _jobs(noted):
-        yield of_hand_out(
-            job,
+    for each in _jobs(noted):
+        yield of_hand_outs(
+            each,
             fact.at_ms,
             "retrying",
-            attempts=job.attempts + 1,
+            attempts=plus(each.attempts, 1),
             final=False,
             next_run_at=fact.run_at_ms or fact.at_ms,
             reason="TIMEOUT" if fact.timed_out else None,
@@ -96,23 +107,23 @@ def _came_back(
         event, reason, stalls = "released", fact.why.name, 0
         releases = int(fact.why is not ReleaseReason.UNDELIVERED)
     times = iter(fact.run_at_ms)
-    for job in _jobs(noted):
-        yield of_hand_out(
-            job,
+    for each in _jobs(noted):
+        yield of_hand_outs(
+            each,
             fact.at_ms,
             event,
-            stalls=job.stalls + stalls,
-            releases=job.releases + releases,
+            stalls=plus(each.stalls, stalls),
+            releases=plus(each.releases, releases),
             final=False,
-            next_run_at=next(times, 0) or fact.at_ms,
+            next_run_at=or_else([next(times, 0) for _ in each.ids], fact.at_ms),
             reason=reason,
         )
 
 
 def _set_aside(fact: blocked_entries.JobSetAside, noted: list[Noted]) -> Iterator[Rows]:
     """Yields that the hand-out ended, as the job waits for children that it added."""
-    for job in _jobs(noted):
-        yield of_hand_out(job, fact.at_ms, "released", final=False, reason="BLOCKED")
+    for each in _jobs(noted):
+        yield of_hand_outs(each, fact.at_ms, "released", final=False, reason="BLOCKED")
 
 
 def _of_active(event: str) -> Callable[[Any, list[Noted]], Iterator[Rows]]:
@@ -120,8 +131,8 @@ def _of_active(event: str) -> Callable[[Any, list[Noted]], Iterator[Rows]]:
 
     def make(fact: Any, noted: list[Noted]) -> Iterator[Rows]:
         reason = getattr(fact, "message", None) or getattr(fact, "phase", None)
-        for job in _jobs(noted):
-            yield of_hand_out(job, fact.at_ms, event, reason=reason)
+        for each in _jobs(noted):
+            yield of_hand_outs(each, fact.at_ms, event, reason=reason)
 
     return make
 
@@ -129,20 +140,17 @@ def _of_active(event: str) -> Callable[[Any, list[Noted]], Iterator[Rows]]:
 def _ready(fact: entries.JobsReady, noted: list[Noted]) -> Iterator[Rows]:
     event = "promoted" if fact.promoted else "ready"
     for each in noted:
-        if isinstance(each, RunsNoted):
-            if each.starts:
-                yield of_runs(each, fact.at_ms, event)._replace(ready_at=fact.at_ms)
-        else:
-            for job in each.jobs:
-                yield of_job(job, fact.at_ms, event)._replace(ready_at=fact.at_ms)
+        if isinstance(each, JobsNoted):
+            yield of_jobs(each, fact.at_ms, event, ready_at=fact.at_ms)
+        elif each.starts:
+            yield of_runs(each, fact.at_ms, event, ready_at=fact.at_ms)
 
 
 def _unblocked(fact: Any, noted: Noted) -> Iterator[Rows]:
-    for job in _jobs([noted]):
-        is_ready = job.state is _READY
-        yield of_job(job, fact.at_ms, "unblocked")._replace(
-            ready_at=fact.at_ms if is_ready else None, run_at=job.run_at_ms or None
-        )
+    for each in _jobs([noted]):
+        ready_at = fact.at_ms if each.state is _READY else None
+        run_at = or_else(each.run_at_ms, None)
+        yield of_jobs(each, fact.at_ms, "unblocked", ready_at=ready_at, run_at=run_at)
 
 
 def _all_unblocked(fact: blocked_entries.JobsUnblocked, noted: list[Noted]) -> Iterator[Rows]:
@@ -151,8 +159,8 @@ def _all_unblocked(fact: blocked_entries.JobsUnblocked, noted: list[Noted]) -> I
 
 
 def _updated(fact: update_entries.JobUpdated, noted: list[Noted]) -> Iterator[Rows]:
-    for job in _jobs(noted):
-        yield of_job(job, fact.at_ms, "updated")._replace(run_at=job.run_at_ms or None)
+    for each in _jobs(noted):
+        yield of_jobs(each, fact.at_ms, "updated", run_at=or_else(each.run_at_ms, None))
 
 
 def _deleted(
@@ -163,16 +171,12 @@ def _deleted(
     if isinstance(fact, queue_entries.QueueDeleted):
         reason = "QUEUE_DELETED"
     for each in noted:
-        if isinstance(each, RunsNoted):
-            if each.starts:
-                yield of_runs(each, fact.at_ms, "deleted")._replace(
-                    **run_hand_out_of(each), final=True, reason=reason
-                )
-            continue
-        for job in each.jobs:
-            yield of_hand_out(job, fact.at_ms, "deleted", final=True, reason=reason)
+        if isinstance(each, JobsNoted):
+            yield of_hand_outs(each, fact.at_ms, "deleted", final=True, reason=reason)
+        elif each.starts:
+            yield run_hand_outs(each, fact.at_ms, "deleted", final=True, reason=reason)
     if isinstance(fact, queue_entries.QueueDeleted):
-        yield Rows(fact.at_ms, "queue_deleted", fact.queue)
+        yield Rows(fact.at_ms, {"event": "queue_deleted", "queue": fact.queue})
 
 
 def _operation(fact: operation_entries.OperationRecorded, _noted: list[Noted]) -> Iterator[Rows]:
@@ -182,14 +186,16 @@ def _operation(fact: operation_entries.OperationRecorded, _noted: list[Noted]) -
     operation = fact.operation
     yield Rows(
         fact.at_ms,
-        "operation",
-        operation.queue or None,
-        name=operation.verb,
-        group=operation.group or None,
-        principal=operation.principal or None,
-        operation_id=operation_number(operation.id),
-        reason=operation.state.name,
-        batch_id=operation.batch_id or None,
+        {
+            "event": "operation",
+            "queue": operation.queue or None,
+            "name": operation.verb,
+            "group": operation.group or None,
+            "principal": operation.principal or None,
+            "operation_id": operation_number(operation.id),
+            "reason": operation.state.name,
+            "batch_id": operation.batch_id or None,
+        },
     )
 
 

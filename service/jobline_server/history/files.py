@@ -1,101 +1,142 @@
-"""Encodes tables as Parquet, one open file for each shard and hour.
+"""Encodes rows of a shard as Parquet, one open file for each hour.
 
 Files are encoded in memory, which needs little: they are compressed. So what could not be written
-can be tried again, and a crash leaves no half of a file; the journal has its events. All of it
-belongs in one thread.
+can be tried again, and a crash leaves no half of a file; the journal has its events. One call at a
+time; it belongs in a thread.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
+from jobline_server.history.parquet import ParquetFile
+from jobline_server.history.rows import Rows
+from jobline_server.history.schema import path_of
 
-from jobline_server.history.schema import TABLE_SCHEMA, path_of
-from jobline_server.history.tables import Batch, expand, hours_of
-
-COMPRESSION_LEVEL = 1
-# Of values that mostly grow by one, differences need a twentieth of the room of a dictionary.
-_IN_ORDER = {"offset": "DELTA_BINARY_PACKED", "job_id": "DELTA_BINARY_PACKED"}
-_WITH_DICTIONARY = [name for name in TABLE_SCHEMA.names if name not in _IN_ORDER]
-# Those by which readers skip row groups; statistics of all are a third of the time.
-_WITH_STATISTICS = ["at", "event", "queue", "job_id", "offset"]
+HOUR_MS = 3_600_000
+# A row group has rows of about so much memory: some hundred thousand values that differ from job to
+# job, or any number of jobs that are alike. None has more jobs than that.
+GROUP_BYTES, GROUP_JOBS = 16 << 20, 4_000_000
 
 
 class Encoded(NamedTuple):
-    """A finished file: its path below the history, its bytes, its rows, and the time of its oldest
-    one in milliseconds.
+    """A finished file: its path below the history, its bytes, its rows, the time of its oldest one
+    in milliseconds, and the offset of the first.
     """
 
     path: str
     content: Any
     rows: int
     oldest_ms: int
+    first: int = 0
+
+
+class NotEncoded(NamedTuple):
+    """A row group that could not be encoded: the offset of its first row, and why."""
+
+    first: int
+    error: Exception
+
+
+class Written(NamedTuple):
+    """What came of rows: the bytes of all files that `close` would return, and the row groups that
+    are in none of them.
+    """
+
+    open_bytes: int
+    failed: list[NotEncoded]
 
 
 @dataclass(slots=True)
 class _Open:
-    sink: Any
-    writer: Any
+    file: ParquetFile
     first: int
+    oldest_ms: int
     last: int = 0
-    rows: int = 0
-    oldest_ms: int = field(default=0)
 
 
 class OpenFiles:
-    """The files that are being encoded."""
+    """The files of a shard that are being encoded. `rest` is called often: others go on then."""
 
-    def __init__(self) -> None:
-        self._open: dict[tuple[int, int], _Open] = {}
+    def __init__(self, shard: int, rest: Callable[[], None] = lambda: None) -> None:
+        self._shard = shard
+        self._rest = rest
+        self._open: dict[int, _Open] = {}
+        self._closed: list[Encoded] = []
 
-    def write(self, shard: int, batches: list[Batch]) -> int:
-        """Adds rows of a shard, one row group per hour; returns the bytes of all its open files."""
-        tables = [expand(shard, batch) for batch in batches]
-        if tables:
-            self._add(shard, pa.concat_tables(tables))
-        return sum([each.sink.tell() for key, each in self._open.items() if key[0] == shard])
+    def write(self, rows: Sequence[Rows | None], firsts: Sequence[int]) -> Written:
+        """Adds rows. Where None is among them, and where some cannot be encoded, its
+        files are finished, so that the names of files say what is in them.
+        """
+        failed: list[NotEncoded] = []
+        for group in _groups(rows, firsts):
+            if group is None:
+                self._finish()
+                continue
+            try:
+                self._add(*group)
+            except Exception as error:  # noqa: BLE001  # the journal has it all
+                self._finish()
+                failed.append(NotEncoded(group.firsts[0], error))
+        return Written(self._bytes(), failed)
 
-    def _add(self, shard: int, table: Any) -> None:
-        hours = hours_of(table)
-        for hour in np.unique(hours).tolist():
-            part = table if (hours == hour).all() else table.filter(pa.array(hours == hour))
-            self._append(shard, hour, part)
+    def _bytes(self) -> int:
+        closed = sum([len(each.content) for each in self._closed])
+        return closed + sum([len(each.file.content) for each in self._open.values()])
 
-    def _append(self, shard: int, hour: int, table: Any) -> None:
-        offsets = table.column("offset")
-        opened = self._open.get((shard, hour))
+    def _add(self, rows: Sequence[Rows], firsts: Sequence[int]) -> None:
+        """Adds rows of one hour as a row group, or nothing at all."""
+        hour = rows[0].at // HOUR_MS
+        opened = self._open.get(hour)
         if opened is None:
-            sink = pa.BufferOutputStream()
-            writer = pq.ParquetWriter(
-                sink,
-                TABLE_SCHEMA,
-                compression="zstd",
-                compression_level=COMPRESSION_LEVEL,
-                use_dictionary=_WITH_DICTIONARY,
-                column_encoding=_IN_ORDER,
-                write_statistics=_WITH_STATISTICS,
-                store_schema=False,
-            )
-            opened = self._open[shard, hour] = _Open(sink, writer, offsets[0].as_py())
-            opened.oldest_ms = int(table.column("at")[0].value // 1_000)
-        opened.writer.write_table(table, row_group_size=len(table))
-        opened.last = offsets[-1].as_py()
-        opened.rows += len(table)
+            opened = _Open(ParquetFile(self._shard, self._rest), firsts[0], rows[0].at)
+        opened.file.add(rows, firsts)
+        opened.last = firsts[-1] + rows[-1].total - 1
+        self._open[hour] = opened
 
-    def close(self, shard: int) -> list[Encoded]:
-        """Finishes and returns the files of a shard."""
-        found: list[Encoded] = []
-        for key in sorted(key for key in self._open if key[0] == shard):
-            each = self._open.pop(key)
-            each.writer.close()
-            path = path_of(shard, key[1], each.first, each.last)
-            found.append(Encoded(str(path), each.sink.getvalue(), each.rows, each.oldest_ms))
-        return found
+    def _finish(self) -> None:
+        for hour in sorted(self._open):
+            each = self._open.pop(hour)
+            path = path_of(self._shard, hour, each.first, each.last)
+            rows, content = each.file.rows, each.file.close()
+            self._closed.append(Encoded(str(path), content, rows, each.oldest_ms, each.first))
+
+    def close(self) -> list[Encoded]:
+        """Finishes and returns the files."""
+        self._finish()
+        closed, self._closed = self._closed, []
+        return closed
 
     def oldest_ms(self) -> list[int]:
-        """Returns the time of the oldest row of each file."""
-        return [each.oldest_ms for each in list(self._open.values())]
+        """Returns the time of the oldest row of each file. Any thread may call it."""
+        closed = [each.oldest_ms for each in list(self._closed)]
+        return closed + [each.oldest_ms for each in list(self._open.values())]
+
+
+class _Group(NamedTuple):
+    rows: list[Rows]
+    firsts: list[int]
+
+
+def _groups(rows: Sequence[Rows | None], firsts: Sequence[int]) -> Iterator[_Group | None]:
+    """Yields neighbours of one hour, up to the size of a row group; None where there is None."""
+    group = _Group([], [])
+    memory_bytes = jobs = 0
+    for each, first in zip(rows, firsts, strict=True):
+        is_over = memory_bytes >= GROUP_BYTES or jobs >= GROUP_JOBS
+        if group.rows and (
+            is_over or each is None or each.at // HOUR_MS != group.rows[0].at // HOUR_MS
+        ):
+            yield group
+            group, memory_bytes, jobs = _Group([], []), 0, 0
+        if each is None:
+            yield None
+        else:
+            group.rows.append(each)
+            group.firsts.append(first)
+            memory_bytes += each.memory_bytes
+            jobs += each.total
+    if group.rows:
+        yield group

@@ -6,106 +6,87 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from jobline_server.engine.entries import JobsPushed, JobsRetried, LotPushed
-from jobline_server.engine.ties import NO_TIES
+from jobline_server.engine.rules import NO_RULES
 from jobline_server.engine.values import JobOptions
 from jobline_server.history.rows import Rows
-from jobline_server.history.snapshots import sizes_of
+from jobline_server.history.snapshots import of_options, sizes_of
 
 # https://www.w3.org/TR/trace-context/#traceparent-header: version, trace id, parent id, flags
 _TRACE_PARENT = "traceparent"
 
+Headers = tuple[tuple[str, str], ...]
+
 
 def lot_pushed(fact: LotPushed, _noted: object) -> Iterator[Rows]:
-    """Yields the rows of a lot: one for all its jobs, unless each has headers of its own."""
+    """Yields the rows of a lot."""
     payloads, first_id, options = fact.payloads, fact.first_id, fact.options
-    count = len(payloads)
-    size, sizes = sizes_of(payloads, first_id, (first_id,), (count,))
-    rows = Rows(
-        fact.at_ms,
-        "pushed",
-        fact.queue,
-        (first_id,),
-        (count,),
-        count,
-        **_of_options(options),
-        pushed_at=fact.at_ms,
-        ready_at=None if fact.run_at_ms else fact.at_ms,
-        run_at=fact.run_at_ms or None,
-        payload_bytes=size,
-        sizes=sizes,
-    )
-    columns = payloads.columns
-    if columns is None or not columns.headers:
-        yield rows
-        return
-    for index in range(count):
-        headers = dict(payloads.options_of(index, options).headers)
-        yield rows._replace(
-            starts=(first_id + index,),
-            counts=(1,),
-            total=1,
-            payload_bytes=payloads.size_of(index),
-            sizes=None,
-            headers=headers or None,
-            trace_id=trace_id_of(headers),
-        )
+    columns = _of_pushed(options)
+    columns["queue"], columns["pushed_at"] = fact.queue, fact.at_ms
+    if fact.run_at_ms:
+        columns["run_at"] = fact.run_at_ms
+    else:
+        columns["ready_at"] = fact.at_ms
+    starts, counts = (first_id,), (len(payloads),)
+    columns["payload_bytes"] = sizes_of(payloads, first_id, starts, counts)
+    if payloads.columns is not None and payloads.columns.headers:
+        each = [payloads.options_of(index, options).headers for index in range(len(payloads))]
+        columns["headers"] = [headers or None for headers in each]
+        columns["trace_id"] = [trace_id_of(dict(headers)) for headers in each]
+    yield Rows(fact.at_ms, columns, starts, counts)
 
 
 def jobs_pushed(fact: JobsPushed, _noted: object) -> Iterator[Rows]:
-    """Yields a row for each job."""
-    options, ties, times = fact.options, fact.ties, fact.run_at_ms
-    blocked = set(fact.blocked)
-    for index, payload in enumerate(fact.payloads):
-        run_at_ms = times[index] if times else 0
-        tie = ties[index] if ties else NO_TIES
-        waits = run_at_ms or index in blocked
-        yield Rows(
-            fact.at_ms,
-            "pushed",
-            fact.queue,
-            (fact.first_id + index,),
-            (1,),
-            **_of_options(options[index] if len(options) > 1 else options[0]),
-            group=tie.group or None,
-            pushed_at=fact.at_ms,
-            ready_at=None if waits else fact.at_ms,
-            run_at=run_at_ms or None,
-            depends_on=tie.parents or None,
-            payload_bytes=len(payload),
-        )
+    """Yields the rows of jobs with options of their own."""
+    count = len(fact.payloads)
+    options = fact.options
+    is_shared = len(options) == 1 or options.count(options[0]) == count
+    columns = _of_pushed(options[0] if is_shared else options)
+    columns["queue"], columns["pushed_at"] = fact.queue, fact.at_ms
+    columns["payload_bytes"] = [len(payload) for payload in fact.payloads]
+    if fact.run_at_ms:
+        columns["run_at"] = [run_at_ms or None for run_at_ms in fact.run_at_ms]
+    columns["ready_at"] = fact.at_ms
+    if fact.run_at_ms or fact.blocked:
+        blocked, times = set(fact.blocked), fact.run_at_ms or [0] * count
+        columns["ready_at"] = [
+            None if run_at_ms or index in blocked else fact.at_ms
+            for index, run_at_ms in enumerate(times)
+        ]
+    if fact.ties:
+        columns["group"] = [tie.group or None for tie in fact.ties]
+        if any(tie.parents for tie in fact.ties):
+            columns["depends_on"] = [tuple(tie.parents) or None for tie in fact.ties]
+    yield Rows(fact.at_ms, columns, range(fact.first_id, fact.first_id + count))
 
 
 def jobs_retried(fact: JobsRetried, _noted: object) -> Iterator[Rows]:
     """Yields a row for each job that was put back; its attempts begin again."""
     event = "dead_retried" if fact.automatic else "retried"
     for record in fact.jobs:
-        options = record.options
-        yield Rows(
-            fact.at_ms,
-            event,
-            record.queue,
-            (record.id,),
-            (1,),
-            name=options.name or None,
-            group=record.ties.group or None,
-            priority=options.priority,
-            pushed_at=record.pushed_ms,
-            ready_at=fact.at_ms,
-            batch_id=options.rules.batch_id or None,
-            payload_bytes=len(record.payload),
-        )
+        columns = of_options(record.options)
+        columns["event"], columns["queue"] = event, record.queue
+        columns["group"] = record.ties.group or None
+        columns["pushed_at"], columns["ready_at"] = record.pushed_ms, fact.at_ms
+        columns["payload_bytes"] = len(record.payload)
+        yield Rows(fact.at_ms, columns, (record.id,))
 
 
-def _of_options(options: JobOptions) -> dict[str, Any]:
-    rules = options.rules
-    columns: dict[str, Any] = {"name": options.name or None, "priority": options.priority}
-    if rules.batch_id:
-        columns["batch_id"] = rules.batch_id
-    if rules.tags:
-        columns["tags"] = rules.tags
+def _of_pushed(options: JobOptions | list[JobOptions]) -> dict[str, Any]:
+    """Returns the columns of options that pushes have."""
+    columns = of_options(options)
+    columns["event"] = "pushed"
+    if isinstance(options, list):
+        if any(each.rules is not NO_RULES for each in options):
+            columns["tags"] = [each.rules.tags or None for each in options]
+        if any(each.headers for each in options):
+            columns["headers"] = [each.headers or None for each in options]
+            columns["trace_id"] = [trace_id_of(dict(each.headers)) for each in options]
+        return columns
+    if options.rules.tags:
+        columns["tags"] = options.rules.tags
     if options.headers:
-        headers = columns["headers"] = dict(options.headers)
-        columns["trace_id"] = trace_id_of(headers)
+        columns["headers"] = options.headers
+        columns["trace_id"] = trace_id_of(dict(options.headers))
     return columns
 
 

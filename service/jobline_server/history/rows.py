@@ -1,75 +1,96 @@
-"""Rows: one event of many jobs of a shard, as its values and the ids that it concerns.
+"""Rows: one event of many jobs of a shard, as the ids that it concerns and its columns.
 
-A thousand jobs of a lot that are pushed, leased or completed together are one `Rows`. The names of
-the fields are those of the columns (`schema`); times are in milliseconds, and None is NULL.
+A thousand jobs of a lot that are pushed, leased or completed together are one `Rows`, and so are a
+thousand single jobs of one fact. The names of the columns are those of `schema`; times are in
+milliseconds, and what is not there is NULL.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from array import array
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
 
 # A row's offset is the journal's offset times this, plus its index among the rows of that entry. No
 # commit has as many: it takes what gathers while the one before it is written.
 ROWS_PER_ENTRY = 1 << 24
+# What is taken to be the memory of one `Rows`, and of one value of one job of it.
+ROWS_BYTES, VALUE_BYTES = 1_000, 16
 
 
-class Rows(NamedTuple):
+class Rows:
     """`starts=[7], counts=[3]` names jobs 7, 8, 9, which makes `total` 3. Without `starts` it is
-    one row of no job. `sizes` are the payload bytes of each job where they differ.
+    one row of no job; `counts` None are ones. A column is one value for all rows, a `list` with one
+    for each, or `Sizes`.
     """
 
-    at: int
-    event: str
-    queue: str | None = None
-    starts: Sequence[int] = ()
-    counts: Sequence[int] = ()
-    total: int = 1
-    name: str | None = None
-    group: str | None = None
-    priority: int | None = None
-    delivery: int | None = None
-    attempt: int | None = None
-    worker: str | None = None
-    worker_version: str | None = None
-    pushed_at: int | None = None
-    ready_at: int | None = None
-    leased_at: int | None = None
-    first_leased_at: int | None = None
-    run_at: int | None = None
-    lease_until: int | None = None
-    next_run_at: int | None = None
-    attempts: int | None = None
-    stalls: int | None = None
-    releases: int | None = None
-    final: bool | None = None
-    reason: str | None = None
-    error_type: str | None = None
-    error: str | None = None
-    parent_id: int | None = None
-    batch_id: int | None = None
-    depends_on: Sequence[int] | None = None
-    tags: Sequence[str] | None = None
-    headers: Mapping[str, str] | None = None
-    trace_id: str | None = None
-    principal: str | None = None
-    operation_id: int | None = None
-    payload_bytes: int | None = None
-    result_bytes: int | None = None
-    sizes: Sequence[int] | None = None
+    __slots__ = ("at", "columns", "counts", "memory_bytes", "starts", "total")
+
+    def __init__(
+        self,
+        at: int,
+        columns: dict[str, Any],
+        starts: Sequence[int] = (),
+        counts: Sequence[int] | None = None,
+    ) -> None:
+        self.at = at
+        self.columns = columns
+        self.starts = starts
+        self.counts = counts
+        self.total = (len(starts) or 1) if counts is None else sum(counts)
+
+        self.memory_bytes = ROWS_BYTES
+
+    def measure(self) -> int:
+        """Sets `memory_bytes`, and returns it: about how much memory it takes."""
+        values = len(self.starts)
+        if self.total > 1:
+            own = [type(value) is list for value in self.columns.values()]
+            values += sum(own) * self.total
+        self.memory_bytes = ROWS_BYTES + VALUE_BYTES * values
+        return self.memory_bytes
+
+
+class Sizes:
+    """The payload bytes of members of a lot that differ in size, made of the sums that the lot has
+    anyway: `sums[i]` are the bytes before the job with the id `first_id + i`.
+    """
+
+    __slots__ = ("_counts", "_first_id", "_starts", "_sums")
+
+    def __init__(
+        self, sums: array[int], first_id: int, starts: Sequence[int], counts: Sequence[int]
+    ) -> None:
+        self._sums = sums
+        self._first_id = first_id
+        self._starts = starts
+        self._counts = counts
+
+    def each(self) -> list[int]:
+        """Returns the size of each job."""
+        sizes = np.diff(np.frombuffer(self._sums, np.uint32).astype(np.int64))
+        found: list[int] = []
+        for start, count in zip(self._starts, self._counts, strict=True):
+            at = start - self._first_id
+            found += sizes[at : at + count].tolist()
+        return found
 
 
 class ShardRows:
     """The rows of a shard that are in no file yet, with the offset of the first row of each, and
-    the journal's offset up to which they go.
+    the journal's offset up to which they go. None among them: entries before it are missing, so
+    no file may have rows from both sides of it.
     """
 
-    __slots__ = ("count", "firsts", "journal_offset", "rows")
+    __slots__ = ("count", "firsts", "journal_offset", "memory_bytes", "rows")
 
     def __init__(self, journal_offset: int) -> None:
-        self.rows: list[Rows] = []
+        self.rows: list[Rows | None] = []
         self.firsts: list[int] = []
         self.count = 0
+        self.memory_bytes = 0
         self.journal_offset = journal_offset
 
     def add(self, journal_offset: int, rows: Sequence[Rows]) -> None:
@@ -77,18 +98,33 @@ class ShardRows:
         apart by their offsets.
         """
         base = journal_offset * ROWS_PER_ENTRY
-        index = 0
+        firsts: list[int] = []
+        index = memory_bytes = 0
         for each in rows:
-            self.firsts.append(base + index)
+            firsts.append(base + index)
             index += each.total
+            memory_bytes += each.measure()
         if index > ROWS_PER_ENTRY:
             raise OverflowError(f"{index} rows in one entry")
         self.rows += rows
+        self.firsts += firsts
         self.count += index
+        self.memory_bytes += memory_bytes
         self.journal_offset = journal_offset
 
-    def take(self) -> tuple[list[Rows], list[int]]:
+    def skip(self, journal_offset: int) -> None:
+        """Leaves out the next entry."""
+        self.rows.append(None)
+        self.firsts.append(0)
+        self.journal_offset = journal_offset
+
+    @property
+    def oldest_ms(self) -> int | None:
+        """Returns the time of the first row; None without any."""
+        return next((each.at for each in self.rows if each is not None), None)
+
+    def take(self) -> tuple[list[Rows | None], list[int]]:
         """Removes and returns the rows and their offsets."""
         rows, firsts = self.rows, self.firsts
-        self.rows, self.firsts, self.count = [], [], 0
+        self.rows, self.firsts, self.count, self.memory_bytes = [], [], 0, 0
         return rows, firsts

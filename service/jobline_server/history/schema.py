@@ -11,24 +11,15 @@ SCHEMA_VERSION = 1
 _INT, _LONG, _STRING = pa.int32(), pa.int64(), pa.string()
 _TIME = pa.timestamp("us", tz="UTC")
 
-# Columns whose values are made of offsets and ids, not of a field of `Rows`.
-SHARD, OFFSET, JOB_ID, VERSION = "shard", "offset", "job_id", "schema_version"
-
-# Fields of `Rows` with few different values.
-WORDS = (
-    "event", "queue", "name", "group", "worker", "worker_version", "reason", "error_type",
-    "error", "principal",
-)  # fmt: skip
-TIMES = (
-    "at", "pushed_at", "ready_at", "leased_at", "first_leased_at", "run_at", "lease_until",
-    "next_run_at",
-)  # fmt: skip
+# Columns whose values are made of offsets and ids, or are the same in all rows of a file.
+SHARD, OFFSET, AT, JOB_ID, VERSION = "shard", "offset", "at", "job_id", "schema_version"
+ALWAYS = frozenset({SHARD, OFFSET, AT, JOB_ID, VERSION})
 
 SCHEMA = pa.schema(
     [
         (SHARD, _INT),
         (OFFSET, _LONG),
-        ("at", _TIME),
+        (AT, _TIME),
         ("event", _STRING),
         ("queue", _STRING),
         ("name", _STRING),
@@ -64,14 +55,6 @@ SCHEMA = pa.schema(
         ("payload_bytes", _LONG),
         ("result_bytes", _LONG),
         (VERSION, _INT),
-    ]
-)
-
-# As tables have them before they are written: words as dictionaries, which the files have, too.
-TABLE_SCHEMA = pa.schema(
-    [
-        (field.name, pa.dictionary(_INT, _STRING) if field.name in WORDS else field.type)
-        for field in SCHEMA
     ]
 )
 

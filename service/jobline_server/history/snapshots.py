@@ -1,89 +1,112 @@
-"""Rows of jobs and runs that a fact noted: what all their events have, and what hand-outs add."""
+"""Rows of jobs and runs that a fact noted: what all their events have, and what hand-outs add.
+
+A column that differs from job to job is a `list`; nothing else here is one.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from jobline_server.engine.snapshots import JobSnapshot, RunsNoted
-from jobline_server.engine.values import JobState
-from jobline_server.history.rows import Rows
+from jobline_server.engine.payloads import Payloads
+from jobline_server.engine.rules import NO_RULES
+from jobline_server.engine.snapshots import JobsNoted, RunsNoted
+from jobline_server.engine.ties import NO_TIES
+from jobline_server.engine.values import JobOptions, JobState
+from jobline_server.history.rows import Rows, Sizes
 
 # Enum attribute access is slow before Python 3.12.
 _ACTIVE, _READY = JobState.ACTIVE, JobState.READY
-_ONE = (1,)
 
 
-def of_job(job: JobSnapshot, at_ms: int, event: str) -> Rows:
-    """Returns a row with what all events of a job have."""
-    options = job.options
-    return Rows(
-        at_ms,
-        event,
-        job.queue,
-        (job.id,),
-        _ONE,
-        name=options.name or None,
-        group=job.ties.group or None,
-        priority=options.priority,
-        batch_id=options.rules.batch_id or None,
-        payload_bytes=job.payload_bytes,
-    )
+def mapped(function: Callable[[Any], Any], column: Any) -> Any:
+    """Returns the column of what a function makes of each value."""
+    return [function(value) for value in column] if type(column) is list else function(column)
 
 
-def of_runs(noted: RunsNoted, at_ms: int, event: str) -> Rows:
+def or_else(column: Any, other: Any) -> Any:
+    """Returns the values of a column, and where these are 0 those of another one."""
+    if type(column) is not list:
+        return column or other
+    if type(other) is not list:
+        return [value or other for value in column]
+    return [value or instead for value, instead in zip(column, other, strict=True)]
+
+
+def of_options(options: Any) -> dict[str, Any]:
+    """Returns the columns that all events of jobs take of their options: one, or a list."""
+    if type(options) is not list:
+        return _of_one(options)
+    columns: dict[str, Any] = {"priority": [each.priority for each in options]}
+    if any(each.name for each in options):
+        columns["name"] = [each.name or None for each in options]
+    if any(each.rules is not NO_RULES for each in options):
+        columns["batch_id"] = [each.rules.batch_id or None for each in options]
+    return columns
+
+
+def _of_one(options: JobOptions) -> dict[str, Any]:
+    columns: dict[str, Any] = {"priority": options.priority}
+    if options.name:
+        columns["name"] = options.name
+    if options.rules.batch_id:
+        columns["batch_id"] = options.rules.batch_id
+    return columns
+
+
+def of_jobs(noted: JobsNoted, at_ms: int, event: str, **more: Any) -> Rows:
+    """Returns rows with what all events of jobs have; `more` are the columns of the event."""
+    columns = of_options(noted.options)
+    columns["event"], columns["queue"] = event, noted.queue
+    columns["payload_bytes"] = noted.payload_bytes
+    if noted.ties is not NO_TIES:
+        columns["group"] = mapped(lambda ties: ties.group or None, noted.ties)
+    columns.update(more)
+    return Rows(at_ms, columns, noted.ids)
+
+
+def of_hand_outs(noted: JobsNoted, at_ms: int, event: str, **more: Any) -> Rows:
+    """Returns rows of jobs with their lives so far and, if they are leased, their hand-outs; `more`
+    are the columns of the event, and count before these.
+    """
+    rows = of_jobs(noted, at_ms, event)
+    columns = rows.columns
+    columns["pushed_at"] = noted.pushed_ms
+    columns["first_leased_at"] = or_else(noted.first_leased_ms, None)
+    columns["attempts"] = noted.attempts
+    columns["stalls"] = noted.stalls
+    columns["releases"] = noted.releases
+    if noted.state is _ACTIVE:
+        columns["delivery"] = noted.delivery
+        columns["attempt"] = plus(noted.attempts, 1)
+        columns["leased_at"] = noted.leased_ms
+        columns["worker"] = mapped(lambda one: one.worker or None if one else None, noted.holder)
+        columns["worker_version"] = mapped(
+            lambda one: one.version or None if one else None, noted.holder
+        )
+    if noted.state is _ACTIVE or noted.state is _READY:
+        columns["ready_at"] = or_else(noted.ready_ms, noted.pushed_ms)
+    columns.update(more)
+    return rows
+
+
+def plus(column: Any, number: int) -> Any:
+    """Returns a column of numbers that are that much greater."""
+    return [value + number for value in column] if type(column) is list else column + number
+
+
+def of_runs(noted: RunsNoted, at_ms: int, event: str, **more: Any) -> Rows:
     """Returns rows with what all events of jobs have, of members of a lot."""
     lot = noted.lot
-    options = lot.options
-    size, sizes = sizes_of(lot.payloads, lot.first_id, noted.starts, noted.counts)
-    return Rows(
-        at_ms,
-        event,
-        lot.queue.name,
-        noted.starts,
-        noted.counts,
-        sum(noted.counts),
-        name=options.name or None,
-        priority=options.priority,
-        batch_id=options.rules.batch_id or None,
-        payload_bytes=size,
-        sizes=sizes,
-    )
+    columns = _of_one(lot.options)
+    columns["event"], columns["queue"] = event, lot.queue.name
+    columns["payload_bytes"] = sizes_of(lot.payloads, lot.first_id, noted.starts, noted.counts)
+    columns.update(more)
+    return Rows(at_ms, columns, noted.starts, noted.counts)
 
 
-def of_hand_out(job: JobSnapshot, at_ms: int, event: str, **more: Any) -> Rows:
-    """Returns a row of a job with its life so far and, if it is leased, its hand-out; `more` are
-    the columns of the event, and count before these.
-    """
-    options = job.options
-    columns: dict[str, Any] = {
-        "name": options.name or None,
-        "group": job.ties.group or None,
-        "priority": options.priority,
-        "pushed_at": job.pushed_ms,
-        "first_leased_at": job.first_leased_ms or None,
-        "attempts": job.attempts,
-        "stalls": job.stalls,
-        "releases": job.releases,
-        "batch_id": options.rules.batch_id or None,
-        "payload_bytes": job.payload_bytes,
-    }
-    if job.state is _ACTIVE:
-        holder = job.holder
-        columns["delivery"] = job.delivery
-        columns["attempt"] = job.attempts + 1
-        columns["leased_at"] = job.leased_ms
-        columns["ready_at"] = job.ready_ms or job.pushed_ms
-        if holder is not None:
-            columns["worker"] = holder.worker or None
-            columns["worker_version"] = holder.version or None
-    elif job.state is _READY:
-        columns["ready_at"] = job.ready_ms or job.pushed_ms
-    columns |= more
-    return Rows(at_ms, event, job.queue, (job.id,), _ONE, **columns)
-
-
-def run_hand_out_of(noted: RunsNoted) -> dict[str, Any]:
-    """Returns the columns of the hand-out of a run, as `of_hand_out` for a job."""
+def run_hand_outs(noted: RunsNoted, at_ms: int, event: str, **more: Any) -> Rows:
+    """Returns rows of members of a lot, as `of_hand_outs` of jobs."""
     lease, pushed_ms = noted.lease, noted.lot.pushed_ms
     columns: dict[str, Any] = {"pushed_at": pushed_ms, "attempts": 0, "stalls": 0, "releases": 0}
     if lease is not None or noted.state is _READY:
@@ -93,19 +116,13 @@ def run_hand_out_of(noted: RunsNoted) -> dict[str, Any]:
         columns["worker"] = lease.holder.worker or None
         columns["worker_version"] = lease.holder.version or None
         columns["leased_at"] = columns["first_leased_at"] = lease.leased_ms
-    return columns
+    return of_runs(noted, at_ms, event, **columns, **more)
 
 
 def sizes_of(
-    payloads: Any, first_id: int, starts: Any, counts: Any
-) -> tuple[int | None, list[int] | None]:
+    payloads: Payloads, first_id: int, starts: Sequence[int], counts: Sequence[int]
+) -> int | Sizes:
     """Returns the payload bytes of members of a lot: one size for all, or one for each."""
-    if payloads.is_even:
-        return payloads.bytes_max, None
-    size_of = payloads.size_of
-    sizes = [
-        size_of(index)
-        for start, count in zip(starts, counts, strict=True)
-        for index in range(start - first_id, start - first_id + count)
-    ]
-    return None, sizes
+    if payloads.sums is None:
+        return payloads.bytes_max
+    return Sizes(payloads.sums, first_id + payloads.skipped, starts, counts)

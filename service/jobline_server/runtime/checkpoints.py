@@ -42,12 +42,20 @@ TRUNCATE_ROWS = 256
 REST_MAX = 8.0
 REST_MIN = 1.0
 GROWTH_MAX = 2
+# The history may hold a journal that grows up to this; then the queue goes first.
+HELD_JOURNAL_BYTES_MAX = 1 << 30
 
 T = TypeVar("T")
 
 
 class KeepsHistory(Protocol):
     """Stores events that are made of the journal, which cannot be made again without it."""
+
+    def holds(self, shard: int) -> bool:
+        """Returns whether the journal of a shard must be kept, as all that has some events."""
+
+    def give_up(self, shard: int) -> None:
+        """Lets the journal of a shard forget what it holds: these events are lost."""
 
     async def prepare(self, shard: int) -> None:
         """Stores most of a shard's events, so that `finish` has little to do. Raises as that."""
@@ -124,7 +132,7 @@ class Checkpoints:
         async with self._taking:
             for slot in self._core.slots:
                 place = slot.position
-                if slot.is_closed:
+                if slot.is_closed or self._is_held(slot):
                     continue
                 if self.is_worth_it(place, now.wall_ms) or (everything and place.journal_rows):
                     room = GROWTH_MAX * self._journal_bytes_max
@@ -132,6 +140,15 @@ class Checkpoints:
                     await self._take(slot, share)
                     taken += 1
         return taken
+
+    def _is_held(self, slot: ShardSlot) -> bool:
+        """Returns whether the history needs a journal as it is. The queue needs its disk more."""
+        history = self.history
+        if history is None or not history.holds(slot.number):
+            return False
+        if slot.position.journal_bytes > HELD_JOURNAL_BYTES_MAX or self._core.commits.disk_full:
+            history.give_up(slot.number)
+        return history.holds(slot.number)
 
     async def _take(self, slot: ShardSlot, share: _Share) -> None:
         commits = self._core.commits

@@ -1,14 +1,15 @@
 """The exporter: brings committed events into the files of the history.
 
-1. committed facts become rows, some microseconds for each run of jobs (`history.events`);
-2. rows become columns in slices of the loop, and Parquet in a thread (`history.files`);
+1. committed facts become rows, some microseconds for each fact (`history.events`);
+2. rows become Parquet in a thread, when there are enough of them (`history.files`);
 3. each `seconds`, at `file_bytes`, and before a checkpoint lets go of the journal, files are
    finished and stored in the spool, durably;
 4. a second thread sends them to the destination, however long that takes.
 
 What is committed and not in the spool is in the journal: a checkpoint waits for step 3, and a start
 makes the rows again from the journal after what was exported. Neither steps 1 to 3 nor the queue
-wait for the destination: the spool is bounded, and at its bound its oldest files go.
+wait for the destination: the spool is bounded, and at its bound its oldest files go. If rows come
+faster than they are encoded, commits wait for step 2 at `WAITING_BYTES_MAX`.
 """
 
 from __future__ import annotations
@@ -16,37 +17,30 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from time import monotonic
 from typing import TypeVar
 
 from jobline_server.engine.effects import Applied
 from jobline_server.history.destination import Destination
-from jobline_server.history.events import rows_of
-from jobline_server.history.files import Encoded, OpenFiles
-from jobline_server.history.rows import ShardRows
 from jobline_server.history.spool import Spool
-from jobline_server.history.tables import Batch, batch_of
 from jobline_server.runtime.clock import Clock
 from jobline_server.runtime.commits.batches import CommittedBatch
 from jobline_server.runtime.export_sender import Sender, report
+from jobline_server.runtime.export_shard import ShardExport, witness_of
 from jobline_server.runtime.loops import pause_after
-from jobline_server.runtime.pace import Pace
 from jobline_server.runtime.waiting import is_set_within
 from jobline_server.telemetry.log import logger
 
 LOG = logger("history")
 T = TypeVar("T")
 
-# Rows are encoded when there are so many `Rows`, or so many jobs in them: each `Rows` is an object
-# that the garbage collector visits.
-RUNS_MAX = 20_000
-JOBS_MAX = 250_000
-# `Rows` that become columns between two looks at the time.
-SLICE_RUNS = 500
-# Up to so much of a shard is stored while its commits wait for a checkpoint; more of it before.
-LAST_JOBS, LAST_BYTES = 5_000, 256 << 10
+# Rows of a shard that wait to be encoded; beyond that its commits wait, too.
+WAITING_BYTES_MAX = 64 << 20
+# Finished files that cannot be stored, of a shard, as a multiple of `file_bytes`; beyond that the
+# oldest are dropped, and the journal keeps their events.
+UNSTORED_FILES_MAX = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,18 +51,8 @@ class ExporterSettings:
     file_bytes: int = 64 << 20
 
 
-@dataclass(slots=True)
-class _ShardExport:
-    """What of a shard is not in the spool yet: rows, open files of `open_bytes`, finished files.
-    `offset` is the journal's up to which rows were taken, `stored` that up to which all is stored.
-    """
-
-    rows: ShardRows
-    stored: int
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    offset: int = 0
-    open_bytes: int = 0
-    finished: list[Encoded] = field(default_factory=list)
+class EventsHeld(Exception):
+    """The journal is all that has some events; they are made again at the next start."""
 
 
 class Exporter:
@@ -80,15 +64,17 @@ class Exporter:
         self._spool = spool
         self._clock = clock
         self._settings = settings
-        self._files = OpenFiles()
         self._exported = spool.exported()
-        self._shards: dict[int, _ShardExport] = {}
+        self._shards: dict[int, ShardExport] = {}
+        self._opened_at: dict[int, int] = {}
         # Two, so that what a checkpoint waits for does not wait for another shard.
         self._encoders = ThreadPoolExecutor(2, "history")
+        self._commits = asyncio.Lock()
         self._saving = asyncio.Lock()
         self._wake = asyncio.Event()
         self._stopping = asyncio.Event()
-        self._finished_at = monotonic()
+        self._finish_at = monotonic() + settings.seconds
+        self._retry_at = 0.0
         self._task: asyncio.Task[None] | None = None
         self.sender = Sender(spool, destination)
         self.rows_total = 0
@@ -103,28 +89,24 @@ class Exporter:
         if exported > now_offset:
             LOG.warning("the history is ahead of the store", shard=shard, offset=now_offset)
             exported = self._exported[shard] = now_offset
-        export = self._shards[shard] = _ShardExport(ShardRows(exported), exported)
-
-        def take(offset: int, applied: Sequence[Applied], _blob_bytes: int) -> None:
-            if offset > exported:
-                rows = export.rows
-                rows.add(offset, rows_of(applied))
-                if _is_much(rows, JOBS_MAX, RUNS_MAX):
-                    export.open_bytes = self._files.write(shard, [batch_of(*rows.take())])
-
-        return take
+        self._opened_at[shard] = now_offset
+        export = self._shards[shard] = ShardExport(shard, exported)
+        return witness_of(export)
 
     def on_committed(self, batches: Sequence[CommittedBatch]) -> None:
         """Takes the facts of a commit."""
         for batch in batches:
             if batch.is_commit:
-                rows = self._shards[batch.shard.number].rows
-                rows.add(batch.offset, rows_of(batch.applied))
-                if _is_much(rows, JOBS_MAX, RUNS_MAX):
+                export = self._shards[batch.shard.number]
+                export.take(batch.offset, batch.applied)
+                if export.is_much():
                     self._wake.set()
 
-    def start(self) -> None:
-        """Starts the tasks. Call it when all shards are open."""
+    def start(self, commits: asyncio.Lock) -> None:
+        """Starts the tasks. Call it when all shards are open; who has `commits` stops commits."""
+        self._commits = commits
+        for shard, export in self._shards.items():
+            export.note_missing_until(self._opened_at[shard] + 1)
         # From now on nothing is left out, even if this process ends before it stores any file.
         self._spool.save_exported(self._exported)
         self._task = asyncio.get_running_loop().create_task(self._keep_writing())
@@ -143,31 +125,46 @@ class Exporter:
         await self.sender.stop()
         self._encoders.shutdown()
 
+    def holds(self, shard: int) -> bool:
+        """Returns whether the journal of a shard must be kept, as all that has some events."""
+        return self._shards[shard].held_from is not None
+
+    def give_up(self, shard: int) -> None:
+        """Lets the journal of a shard forget what it holds: these events are lost."""
+        self._shards[shard].give_up()
+
     async def prepare(self, shard: int) -> None:
         """Stores most of a shard's events, so that `finish` has little to do. Raises as that."""
-        export = self._shards[shard]
-        if export.open_bytes > LAST_BYTES or _is_much(export.rows, LAST_JOBS, LAST_JOBS):
-            await self.finish(shard)
+        if not self._shards[shard].has_last_only():
+            await self._store(self._shards[shard])
 
     async def finish(self, shard: int) -> None:
         """Stores all events of a shard that are committed so far, durably: the journal may forget
-        them then. Raises `OSError` if the spool cannot be written.
+        them then. Raises `OSError` if the spool cannot be written, or `EventsHeld`.
         """
-        export = self._shards[shard]
+        await self._store(self._shards[shard])
+        if self.holds(shard):
+            raise EventsHeld(f"shard {shard}, from offset {self._shards[shard].held_from} on")
+
+    async def _store(self, export: ShardExport) -> None:
         async with export.lock:
-            await self._encode(shard, export)
+            await self._encode(export)
             if export.open_bytes:
-                export.finished += await self._in_thread(self._files.close, shard)
-                export.open_bytes = 0
+                await self._in_thread(export.close)
             while export.finished:
                 file = export.finished[0]
-                if not await self._in_thread(self._spool.put, file):
+                try:
+                    has_room = await self._in_thread(self._spool.put, file)
+                except OSError:
+                    export.drop_beyond(UNSTORED_FILES_MAX * self._settings.file_bytes)
+                    raise
+                if not has_room:
                     LOG.error("no room for the history: events are lost", file=file.path)
                 export.finished.pop(0)
                 self.files_total += 1
                 self.rows_total += file.rows
                 self.sender.wake()
-            export.stored = export.offset
+            export.note_stored()
         await self._save()
 
     async def _save(self) -> None:
@@ -178,55 +175,63 @@ class Exporter:
                 await self._in_thread(self._spool.save_exported, offsets)
                 self._exported = offsets
 
-    async def _encode(self, shard: int, export: _ShardExport) -> None:
+    async def _encode(self, export: ShardExport) -> None:
         """Encodes the rows that have gathered; what comes meanwhile waits for the next time."""
         offset = export.rows.journal_offset
-        rows, firsts = export.rows.take()
-        batches: list[Batch] = []
-        pace = Pace()
-        for low in range(0, len(rows), SLICE_RUNS):
-            part = slice(low, low + SLICE_RUNS)
-            batches.append(batch_of(rows[part], firsts[part]))
-            await pace.rest()
-        if batches:
-            export.open_bytes = await self._in_thread(self._files.write, shard, batches)
+        if export.rows.rows:
+            export.hold_failed(await self._in_thread(export.encode))
         export.offset = offset
 
     async def _keep_writing(self) -> None:
         """Encodes what has gathered, and finishes files when it is time."""
         in_a_row = 0
         while not self._stopping.is_set():
-            left = self._settings.seconds - (monotonic() - self._finished_at)
+            left = max(self._finish_at, self._retry_at) - monotonic()
             await is_set_within(self._wake, max(left, 0.01))
             self._wake.clear()
             try:
-                await self._write_due()
-                in_a_row = 0
+                await self._encode_much()
+                if self._is_time():
+                    self._finish_at = monotonic() + self._settings.seconds
+                    await self._finish_all()
+                    in_a_row = 0
             except Exception as error:  # noqa: BLE001  # the journal has it all: it is tried again
                 self.failures += 1
                 in_a_row += 1
                 report(LOG, "the history cannot be stored", error, in_a_row)
-                await is_set_within(self._stopping, pause_after(in_a_row))
+                self._finish_at = self._retry_at = monotonic() + pause_after(in_a_row)
 
-    async def _write_due(self) -> None:
-        if monotonic() - self._finished_at < self._settings.seconds:
-            for number, export in self._shards.items():
-                if _is_much(export.rows, JOBS_MAX // 8, RUNS_MAX // 8):
-                    async with export.lock:
-                        await self._encode(number, export)
-            if sum(each.open_bytes for each in self._shards.values()) < self._settings.file_bytes:
-                return
-        self._finished_at = monotonic()
-        await self._finish_all()
+    def _is_time(self) -> bool:
+        now = monotonic()
+        open_bytes = sum([each.open_bytes for each in self._shards.values()])
+        is_due = now >= self._finish_at or open_bytes >= self._settings.file_bytes
+        return is_due and now >= self._retry_at
+
+    async def _encode_much(self) -> None:
+        for export in self._shards.values():
+            if export.rows.memory_bytes > WAITING_BYTES_MAX:
+                async with self._commits, export.lock:
+                    await self._encode(export)
+            elif export.is_much(share=4):
+                async with export.lock:
+                    await self._encode(export)
 
     async def _finish_all(self) -> None:
-        for number, export in self._shards.items():
+        """Stores what there is of all shards. Raises the first error, when all were tried."""
+        errors: list[Exception] = []
+        for export in self._shards.values():
             if export.rows.rows or export.open_bytes or export.finished:
-                await self.finish(number)
+                try:
+                    await self._store(export)
+                except OSError as error:
+                    errors.append(error)
             elif not export.lock.locked():
                 # Its entries had no events.
-                export.stored = export.rows.journal_offset
+                export.offset = export.rows.journal_offset
+                export.note_stored()
         await self._save()
+        if errors:
+            raise errors[0]
 
     async def _in_thread(self, work: Callable[..., T], *arguments: object) -> T:
         loop = asyncio.get_running_loop()
@@ -238,17 +243,29 @@ class Exporter:
         return self._spool.bytes
 
     @property
+    def memory_bytes(self) -> int:
+        """Returns about how much memory events take that are not in the spool yet."""
+        return sum([each.memory_bytes for each in self._shards.values()])
+
+    @property
     def lost_files(self) -> int:
         """Returns how many files had to go before the destination had them."""
         return self._spool.lost_files
 
     @property
+    def faults(self) -> int:
+        """Returns how often events could not be made."""
+        return sum([each.faults for each in self._shards.values()])
+
+    @property
+    def lost_entries(self) -> int:
+        """Returns of how many entries of the journal events are lost."""
+        return sum([each.lost for each in self._shards.values()])
+
+    @property
     def lag_seconds(self) -> float:
         """Returns the age of the oldest event that the destination does not have yet."""
-        oldest = [each.rows.rows[0].at for each in self._shards.values() if each.rows.rows]
-        oldest += [*self._spool.oldest_ms(), *self._files.oldest_ms()]
+        oldest = self._spool.oldest_ms()
+        for each in self._shards.values():
+            oldest += each.oldest_ms()
         return max((self._clock.now().wall_ms - min(oldest)) / 1_000, 0.0) if oldest else 0.0
-
-
-def _is_much(rows: ShardRows, jobs: int, runs: int) -> bool:
-    return rows.count > jobs or len(rows.rows) > runs

@@ -84,7 +84,7 @@ def _export(runtime: Runtime, exporter: Exporter) -> None:
     """Has all that is committed from now on exported."""
     runtime.core.listen("commit_history", exporter.on_committed)
     runtime.checkpoints.history = exporter
-    exporter.start()
+    exporter.start(runtime.core.commits.exclusive)
 
 
 def _both(one: Witness, other: Witness) -> Witness:

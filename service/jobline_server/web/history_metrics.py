@@ -23,6 +23,18 @@ class Export(Protocol):
     failures: int
 
     @property
+    def faults(self) -> int:
+        """Returns how often events could not be made."""
+
+    @property
+    def lost_entries(self) -> int:
+        """Returns of how many entries of the journal events are lost."""
+
+    @property
+    def memory_bytes(self) -> int:
+        """Returns about how much memory events take that are not in the spool yet."""
+
+    @property
     def sender(self) -> ExportSender:
         """Returns what sends the files."""
 
@@ -62,6 +74,16 @@ class HistoryCollector(Collector):
             "Files that wait for the destination, in bytes.",
             export.spool_bytes,
         )
+        yield GaugeMetricFamily(
+            "jobline_history_memory_bytes",
+            "Memory of events that are in no stored file yet, about, in bytes.",
+            export.memory_bytes,
+        )
+        yield CounterMetricFamily(
+            "jobline_history_lost_entries",
+            "Journal entries whose events are lost, as they could not be made twice.",
+            export.lost_entries,
+        )
         yield CounterMetricFamily(
             "jobline_history_events", "Events stored for the history.", export.rows_total
         )
@@ -72,8 +94,11 @@ class HistoryCollector(Collector):
             "jobline_history_lost_files", "Files given up for want of room.", export.lost_files
         )
         failures = CounterMetricFamily(
-            "jobline_history_failures", "Failures to store or to send.", labels=["step"]
+            "jobline_history_failures",
+            "Failures to make events, to store and to send them.",
+            labels=["step"],
         )
+        failures.add_metric(["make"], export.faults)
         failures.add_metric(["store"], export.failures)
         failures.add_metric(["send"], sender.failures)
         yield failures

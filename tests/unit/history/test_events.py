@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from jobline_server.engine.decide.queues import decide_delete_queue
 from jobline_server.engine.operations import Operation
 from jobline_server.engine.report_entries import PhaseCompleted
 from jobline_server.history.events import operation_number, rows_of
 from jobline_server.history.pushes import trace_id_of
-from jobline_server.history.rows import Rows
 from tests.unit.engine.world import World
+from tests.unit.history.expanded import expanded
 
 
 def keeping() -> World:
@@ -17,8 +19,8 @@ def keeping() -> World:
     return world
 
 
-def taken(world: World) -> list[Rows]:
-    return rows_of(world.shard.take_applied())
+def taken(world: World) -> list[dict[str, Any]]:
+    return [row for rows in rows_of(world.shard.take_applied()) for row in expanded(rows)]
 
 
 def test_nothing_is_noted_where_no_history_is_kept() -> None:
@@ -50,11 +52,11 @@ def test_jobs_that_go_with_their_queue_end_with_all_that_is_known() -> None:
     taken(world)
     decide_delete_queue(world.shard, world.now, "q", force=True)
     *ends, queue = taken(world)
-    assert (queue.event, queue.queue) == ("queue_deleted", "q")
-    assert {end.event for end in ends} == {"deleted"}
-    assert all(end.final and end.pushed_at == end.ready_at for end in ends)
-    assert sum(end.total for end in ends if end.leased_at) == 2
-    assert sum(end.total for end in ends) == 3
+    assert (queue["event"], queue["queue"]) == ("queue_deleted", "q")
+    assert {end["event"] for end in ends} == {"deleted"}
+    assert all(end["final"] and end["pushed_at"] == end["ready_at"] for end in ends)
+    assert len([end for end in ends if "leased_at" in end]) == 2
+    assert len(ends) == 3
 
 
 def test_phases_are_events_of_their_job() -> None:
@@ -65,6 +67,6 @@ def test_phases_are_events_of_their_job() -> None:
     taken(world)
     fact = PhaseCompleted(world.now.wall_ms, "q", pushed, "download", b"", 0.5)
     world.shard.emit(fact)
-    (rows,) = taken(world)
-    assert (rows.event, rows.reason, rows.starts) == ("phase_completed", "download", (pushed,))
-    assert rows.leased_at is not None
+    (row,) = taken(world)
+    assert (row["event"], row["reason"], row["job_id"]) == ("phase_completed", "download", pushed)
+    assert "leased_at" in row

@@ -11,8 +11,8 @@ from hypothesis.stateful import precondition, rule, run_state_machine_as_test
 from jobline_server.engine.effects import Applied
 from jobline_server.engine.shard import Shard
 from jobline_server.history.events import MAKERS, rows_of
-from jobline_server.history.rows import Rows
 from tests.unit.engine.test_model import EngineBesideModel
+from tests.unit.history.expanded import expanded
 
 PROFILE = settings(
     max_examples=40,
@@ -25,10 +25,7 @@ PROFILE = settings(
 )
 seen: Counter[str] = Counter()
 
-
-def ids_of(rows: Rows) -> list[int]:
-    runs = zip(rows.starts, rows.counts, strict=True)
-    return [job_id for start, count in runs for job_id in range(start, start + count)]
+Row = dict[str, Any]
 
 
 class HistoryBesideEngine(EngineBesideModel):
@@ -36,8 +33,7 @@ class HistoryBesideEngine(EngineBesideModel):
 
     def __init__(self) -> None:
         super().__init__()
-        self.rows: list[Rows] = []
-        self.live: dict[int, Rows] = {}
+        self.live: dict[int, Row] = {}
         self.watch(self.both.shard)
 
     def watch(self, shard: Shard) -> None:
@@ -57,19 +53,18 @@ class HistoryBesideEngine(EngineBesideModel):
         self.watch(self.both.shard)
 
     def note(self, applied: Applied) -> None:
-        for rows in rows_of([applied]):
-            seen[rows.event] += 1
-            self.rows.append(rows)
-            ids = ids_of(rows)
-            assert rows.total == max(len(ids), 1)
-            for job_id in ids:
-                if rows.event in ("pushed", "retried", "dead_retried"):
-                    assert job_id not in self.live
-                    self.live[job_id] = rows
-                else:
-                    assert job_id in self.live, "an event of a job between its push and its end"
-                if rows.final:
-                    ends_with_all(rows, self.live.pop(job_id))
+        for row in [row for rows in rows_of([applied]) for row in expanded(rows)]:
+            event, job_id = row["event"], row.get("job_id")
+            seen[event] += 1
+            if job_id is None:
+                continue
+            if event in ("pushed", "retried", "dead_retried"):
+                assert job_id not in self.live
+                self.live[job_id] = row
+            else:
+                assert job_id in self.live, "an event of a job between its push and its end"
+            if row.get("final"):
+                ends_with_all(row, self.live.pop(job_id))
 
     def teardown(self) -> None:
         """Jobs that rows say are live are those that are; each has its name and priority."""
@@ -82,20 +77,17 @@ class HistoryBesideEngine(EngineBesideModel):
         super().teardown()
 
 
-def ends_with_all(end: Rows, push: Rows) -> None:
+def ends_with_all(end: Row, push: Row) -> None:
     """An end needs no other row: it says what is known of the attempt and of the job."""
-    assert end.queue == push.queue
-    assert (end.name, end.group) == (push.name, push.group)
-    assert end.pushed_at == push.pushed_at
-    assert None not in (end.attempts, end.stalls, end.releases)
-    assert end.payload_bytes is not None or end.sizes
-    if end.event == "completed":
-        assert end.attempts
-        assert end.leased_at is not None
-        assert end.result_bytes is not None
-    if end.leased_at is not None:
-        assert None not in (end.ready_at, end.delivery, end.attempt)
-        assert end.pushed_at <= end.ready_at <= end.leased_at <= end.at  # type: ignore[operator]
+    for name in ("queue", "name", "group", "pushed_at"):
+        assert end.get(name) == push.get(name)
+    assert {"attempts", "stalls", "releases", "payload_bytes"} <= end.keys()
+    if end["event"] == "completed":
+        assert end["attempts"]
+        assert {"leased_at", "result_bytes"} <= end.keys()
+    if "leased_at" in end:
+        assert {"delivery", "attempt"} <= end.keys()
+        assert end["pushed_at"] <= end["ready_at"] <= end["leased_at"] <= end["at"]
 
 
 def test_rows_say_which_jobs_there_are_and_how_they_ended() -> None:

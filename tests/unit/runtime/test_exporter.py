@@ -3,73 +3,19 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from itertools import count
 from pathlib import Path
-from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 
-from jobline_server.engine.commands import Push
-from jobline_server.engine.payloads import Payloads
-from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel
 from jobline_server.history import spool as spool_module
-from jobline_server.history.destination import Directory
-from jobline_server.history.spool import Spool
 from jobline_server.runtime.clock import ManualClock
-from jobline_server.runtime.exporter import Exporter, ExporterSettings
-from jobline_server.runtime.opening import open_runtime
-from jobline_server.runtime.runtime import Runtime, RuntimeSettings
-from tests.unit.runtime.conftest import files_in, nothing_is_damaged, opened
-
-ROOM = 1 << 20
+from tests.unit.runtime.conftest import opened
+from tests.unit.runtime.exporting import exporting, push, rows_in
 
 
 @pytest.fixture
 def clock() -> ManualClock:
     return ManualClock()
-
-
-@asynccontextmanager
-async def exporting(path: Path, clock: ManualClock) -> AsyncIterator[tuple[Runtime, Exporter]]:
-    """A runtime that exports to `path / "out"`; its loop is not started, files are finished when a
-    test says so.
-    """
-    spool = Spool(path / "history", ROOM)
-    exporter = Exporter(spool, Directory(path / "out"), ExporterSettings(seconds=3_600), clock)
-    names = count(1)
-    runtime = await open_runtime(
-        files_in(path / "data"),
-        shards=1,
-        clock=clock,
-        settings=RuntimeSettings(),
-        new_name=lambda: f"{next(names):02}",
-        report=nothing_is_damaged,
-        exporter=exporter,
-    )
-    try:
-        yield runtime, exporter
-    finally:
-        await exporter.stop()
-        await runtime._stores.close()
-
-
-async def push(runtime: Runtime, jobs: int) -> None:
-    command = Push(
-        "q", DEFAULT_OPTIONS, payloads=Payloads.of([b"x"] * jobs), level=AckLevel.BUFFERED
-    )
-    await runtime.pushes.push(command)
-    await runtime.core.commits.commit_once()
-
-
-def rows_in(path: Path) -> list[dict[str, Any]]:
-    return [
-        row
-        for file in sorted(path.rglob("*.parquet"))
-        for row in pq.ParquetFile(file).read().to_pylist()
-    ]
 
 
 async def test_what_was_committed_is_at_the_destination_after_a_stop(
@@ -157,3 +103,24 @@ async def test_an_export_begins_when_it_is_turned_on(tmp_path: Path, clock: Manu
     async with exporting(tmp_path, clock) as (runtime, _):
         await push(runtime, 8)
     assert len(rows_in(tmp_path / "out")) == 2 + 4 + 8
+
+
+async def test_a_gap_is_counted_when_a_checkpoint_took_events_without_an_export(
+    tmp_path: Path, clock: ManualClock
+) -> None:
+    """On, off, on: only what the journal still has is made up for."""
+    async with exporting(tmp_path, clock) as (runtime, _):
+        await push(runtime, 1)
+    async with opened(tmp_path / "data", clock) as runtime:
+        await push(runtime, 2)
+        await push(runtime, 2)
+        assert await runtime.checkpoints.take_due(everything=True) == 1
+    async with opened(tmp_path / "data", clock) as runtime:
+        await push(runtime, 4)
+    async with exporting(tmp_path, clock) as (runtime, exporter):
+        # The two pushes, and what the checkpoint itself committed.
+        assert exporter.lost_entries >= 2
+        await push(runtime, 8)
+    assert len(rows_in(tmp_path / "out")) == 1 + 4 + 8
+    async with exporting(tmp_path, clock) as (_, exporter):
+        assert exporter.lost_entries == 0

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from jobline_server.engine.job import Job
 from jobline_server.engine.lot import Lot, RunLease
-from jobline_server.engine.snapshots import JobsNoted, RunsNoted, snapshot_of
+from jobline_server.engine.snapshots import RunsNoted, alike, jobs_noted
 from jobline_server.engine.state import ShardState
 from jobline_server.engine.values import JobState
 
@@ -14,9 +14,9 @@ from jobline_server.engine.values import JobState
 def note_jobs(shard: ShardState, jobs: Iterable[Job]) -> None:
     """Notes single jobs, if a history is kept. Volatile ones are in none."""
     if shard.load.keeps_history:
-        noted = [snapshot_of(job) for job in jobs if not job.volatile]
-        if noted:
-            shard.effects.append(JobsNoted(noted))
+        kept = [job for job in jobs if not job.volatile]
+        if kept:
+            shard.effects += [jobs_noted(part) for part in alike(kept)]
 
 
 def note_runs(

@@ -1,0 +1,136 @@
+"""P16: what exporting the history costs pushes and drains, on the server's one core.
+
+Two servers run, one of which exports; both are measured in pairs, one right after the other, AB BA
+AB. What was exported is counted afterwards.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+from benchmarks import bodies
+from benchmarks.bench import TRANSPORTS, Bench, Running, post_counted
+from benchmarks.draining import CALLERS, WINDOW
+from benchmarks.drains import StreamDrain, drain_by_calls
+from benchmarks.figures import Figure, Unit, at_most, shown
+from benchmarks.h2load import Callers, LoadFailed
+from benchmarks.pushing import FOUR, SIXTEEN
+
+COST_MAX = 10.0
+PAIRS = 7
+CALLS = {1_000: 1_000, 10_000: 150}
+DRAINED = 500_000
+# The server finishes files, and sends them, while it is measured.
+SECONDS = "1"
+
+
+class Sample(NamedTuple):
+    """Jobs a second, and the server's seconds of processor time a job."""
+
+    rate: float
+    processor: float
+
+
+Measure = Callable[[Running], Awaitable[Sample]]
+
+
+class Load(NamedTuple):
+    """A load: its events a job, beside that of a push."""
+
+    what: str
+    measure: Measure
+
+
+async def export(bench: Bench) -> None:
+    """P16: pushes and drains with the history exported, beside the same without."""
+    for transport in TRANSPORTS:
+        for load in _loads(bench):
+            await _compare(bench, transport, load)
+
+
+def _loads(bench: Bench) -> list[Load]:
+    pushes = ((1_000, SIXTEEN), (10_000, FOUR))
+    streams = (("in order", False), ("in random order", True))
+    return [
+        *[
+            Load(
+                f"push, {jobs:,} plain jobs a call, {callers} callers",
+                partial(_push, jobs, callers, bench.scaled(CALLS[jobs])),
+            )
+            for jobs, callers in pushes
+        ],
+        Load(f"pull 1,000 + ack 1,000, {CALLERS} callers", partial(_by_calls, bench)),
+        *[
+            Load(f"one stream, window {WINDOW:,}, acks {order}", partial(_by_stream, bench, random))
+            for order, random in streams
+        ],
+    ]
+
+
+async def _compare(bench: Bench, transport: str, load: Load) -> None:
+    history, data = bench.fresh_directory(), bench.fresh_directory()
+    rates: list[float] = []
+    processor: list[float] = []
+    try:
+        async with AsyncExitStack() as stack:
+            free = await stack.enter_async_context(bench.server(transport))
+            flags = ("--history", str(history), "--history-seconds", SECONDS)
+            exporting = await stack.enter_async_context(bench.server_on(data, transport, *flags))
+            for number in range((3 if bench.quick else PAIRS) + 1):
+                order = (free, exporting) if number % 2 else (exporting, free)
+                found = {server.address: await load.measure(server) for server in order}
+                with_it, without = found[exporting.address], found[free.address]
+                # The first pair warms up, and is not counted.
+                if number:
+                    rates.append(without.rate / with_it.rate)
+                    processor.append(with_it.processor / without.processor)
+            stats = await exporting.wire.stats()
+        events = _count(history) + _count(data)
+    finally:
+        for directory in (history, data):
+            shutil.rmtree(directory, ignore_errors=True)
+    # A completed job was pushed, leased and completed.
+    expected = stats.pushed_total + 2 * stats.completed_total
+    if events != expected:
+        raise LoadFailed(f"of {expected} events {events} were exported")
+    more = max(100 * (median(rates) - 1), 0.0)
+    note = f"than without, {shown(without.rate, Unit.JOBS)} in the last pair"
+    ratio = f"processor time + {100 * (median(processor) - 1):.0f} %"
+    what = f"{load.what}, {transport}: more time with the history exported"
+    bench.add(Figure("P16", what, more, Unit.SHARE, at_most(COST_MAX), ratio, note=note))
+
+
+def _count(directory: Path) -> int:
+    from pyarrow import parquet  # noqa: PLC0415  # no other benchmark needs it
+
+    return sum([parquet.read_metadata(path).num_rows for path in directory.rglob("*.parquet")])
+
+
+async def _push(jobs: int, callers: Callers, calls: int, server: Running) -> Sample:
+    before = server.process.processor_seconds()
+    rate = await post_counted(server, bodies.plain(jobs), jobs=jobs, calls=calls, callers=callers)
+    used = server.process.processor_seconds() - before
+    return Sample(rate * jobs, used / (calls * jobs))
+
+
+async def _by_calls(bench: Bench, server: Running) -> Sample:
+    jobs = bench.scaled(DRAINED)
+    await server.wire.fill(jobs)
+    before = server.process.processor_seconds()
+    rate = await drain_by_calls(server, jobs, callers=CALLERS, runs=True)
+    return Sample(rate, (server.process.processor_seconds() - before) / jobs)
+
+
+async def _by_stream(bench: Bench, shuffled: bool, server: Running) -> Sample:
+    jobs = bench.scaled(DRAINED)
+    await server.wire.fill(jobs)
+    before = server.process.processor_seconds()
+    drain = StreamDrain(server, jobs, window=WINDOW, runs=True, shuffled=shuffled)
+    rate = await drain.run()
+    return Sample(rate, (server.process.processor_seconds() - before) / jobs)

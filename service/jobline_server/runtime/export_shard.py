@@ -1,0 +1,154 @@
+"""One shard's part of the export: what of it is not in the spool yet, and what the journal holds.
+
+An entry whose rows could not be made, a fault, is *held*: the journal is not cut, so that a start
+makes them again, and the export goes on behind it. A checkpoint has to wait for that, so there is
+an end to it: `give_up`, and a fault that happens again at the start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from jobline_server.engine.effects import Applied
+from jobline_server.history.events import rows_of
+from jobline_server.history.files import Encoded, NotEncoded, OpenFiles
+from jobline_server.history.rows import ROWS_PER_ENTRY, ShardRows
+from jobline_server.telemetry.log import logger
+
+LOG = logger("history")
+
+# Rows are encoded when they take so much memory, or are so many jobs: then encoding costs little a
+# row, and no row group is much larger.
+ENCODED_BYTES, ENCODED_JOBS = 8 << 20, 4_000_000
+# Up to so much of a shard is stored while its commits wait for a checkpoint; more of it before.
+LAST_JOBS, LAST_BYTES = 250_000, 1 << 20
+
+
+class ShardExport:
+    """Rows, open files of `open_bytes`, and finished files. `offset` is the journal's up to which
+    rows were taken, `stored` that up to which all is in the spool, `held_from` that of the first
+    entry that is held.
+    """
+
+    def __init__(self, shard: int, exported: int) -> None:
+        self.shard = shard
+        self.rows = ShardRows(exported)
+        self.lock = asyncio.Lock()
+        self.offset = self.stored = exported
+        self.open_bytes = 0
+        self.finished: list[Encoded] = []
+        self.held_from: int | None = None
+        self.held = 0
+        self.lost = 0
+        self.faults = 0
+        # The interpreter is free for the loop after each column, not only after five milliseconds.
+        self._files = OpenFiles(shard, rest=partial(time.sleep, 0))
+
+    def take(self, offset: int, applied: Sequence[Applied]) -> None:
+        """Makes rows of an entry of the journal, or holds it."""
+        try:
+            self.rows.add(offset, rows_of(applied))
+        except Exception as error:  # noqa: BLE001  # one entry is no reason to stop the queue
+            self.rows.skip(offset)
+            self.hold(offset, error)
+
+    def encode(self) -> list[NotEncoded]:
+        """Encodes rows on this thread; returns what could not be."""
+        written = self._files.write(*self.rows.take())
+        self.open_bytes = written.open_bytes
+        return written.failed
+
+    def close(self) -> None:
+        """Finishes the open files, on this thread."""
+        self.finished += self._files.close()
+        self.open_bytes = 0
+
+    def hold(self, offset: int, error: Exception | None) -> None:
+        """Has the journal keep everything from an entry on."""
+        self.faults += error is not None
+        self.held += 1
+        self.held_from = offset if self.held_from is None else min(self.held_from, offset)
+        LOG.error(
+            "events could not be made; the journal keeps them until the next start",
+            shard=self.shard,
+            offset=offset,
+            exc_info=error,
+        )
+
+    def hold_failed(self, failed: Sequence[NotEncoded]) -> None:
+        """Holds what could not be encoded."""
+        for first, error in failed:
+            self.hold(first // ROWS_PER_ENTRY, error)
+
+    def drop_beyond(self, bytes_max: int) -> None:
+        """Drops finished files that cannot be stored and are too large together, the oldest first:
+        the journal has their events.
+        """
+        left = sum([len(each.content) for each in self.finished])
+        while left > bytes_max:
+            file = self.finished.pop(0)
+            left -= len(file.content)
+            self.hold(file.first // ROWS_PER_ENTRY, None)
+
+    def give_up(self) -> None:
+        """Lets the journal forget what it holds: these events are lost."""
+        if self.held_from is not None:
+            LOG.error("events are lost", shard=self.shard, offset=self.held_from, losses=self.held)
+            self.lost += self.held
+            self.held_from, self.held = None, 0
+
+    def note_missing_until(self, offset: int) -> None:
+        """Counts entries before this one that the journal does not have any more: checkpoints took
+        them while nothing was exported.
+        """
+        missing = offset - self.rows.journal_offset - 1
+        if missing > 0:
+            LOG.warning("the history has a gap", shard=self.shard, offset=offset, losses=missing)
+            self.lost += missing
+            self.rows.journal_offset = offset - 1
+
+    def note_stored(self) -> None:
+        """Everything up to `offset` is in the spool, but for what is held."""
+        held = self.held_from
+        self.stored = self.offset if held is None else min(self.offset, held - 1)
+
+    def oldest_ms(self) -> list[int]:
+        """Returns the times of the oldest rows that are not in the spool."""
+        waiting = self.rows.oldest_ms
+        files = [each.oldest_ms for each in self.finished] + self._files.oldest_ms()
+        return files if waiting is None else [waiting, *files]
+
+    @property
+    def memory_bytes(self) -> int:
+        """Returns about how much memory the export of the shard takes."""
+        finished = sum([len(each.content) for each in self.finished])
+        return self.rows.memory_bytes + self.open_bytes + finished
+
+    def is_much(self, share: int = 1) -> bool:
+        """Returns whether its rows are worth encoding, or are a part of what is."""
+        rows = self.rows
+        return rows.memory_bytes * share > ENCODED_BYTES or rows.count * share > ENCODED_JOBS
+
+    def has_last_only(self) -> bool:
+        """Returns whether what is left is stored in a moment."""
+        is_small = self.open_bytes <= LAST_BYTES and self.rows.memory_bytes <= LAST_BYTES
+        return is_small and self.rows.count <= LAST_JOBS
+
+
+def witness_of(export: ShardExport) -> Callable[[int, Sequence[Applied], int], None]:
+    """Returns what takes the facts of a shard's journal at a start, entry by entry. What fails here
+    failed before, most likely: it is lost, or the journal would grow for ever.
+    """
+
+    def take(offset: int, applied: Sequence[Applied], _blob_bytes: int) -> None:
+        if offset > export.rows.journal_offset:
+            export.note_missing_until(offset)
+            export.take(offset, applied)
+            if export.is_much():
+                export.hold_failed(export.encode())
+            export.give_up()
+
+    return take

@@ -1,0 +1,181 @@
+"""The exporter when events cannot be made, encoded, stored or sent."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import threading
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobline_server.history import spool as spool_module
+from jobline_server.history.events import rows_of
+from jobline_server.history.parquet import ParquetFile
+from jobline_server.runtime import checkpoints, export_sender, export_shard
+from jobline_server.runtime import exporter as exporter_module
+from jobline_server.runtime.clock import ManualClock
+from jobline_server.runtime.exporter import EventsHeld
+from tests.unit.runtime.exporting import exporting, files_of, offsets, push, rows_in
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+def break_once(monkeypatch: pytest.MonkeyPatch, times: int = 1) -> None:
+    """The rows of the next pushes of seven jobs cannot be made."""
+    make, left = rows_of, [times]
+
+    def breaking(applied: Any) -> Any:
+        is_seven = any(len(getattr(each.fact, "payloads", ())) == 7 for each in applied)
+        if is_seven and left[0]:
+            left[0] -= 1
+            raise RuntimeError("a fault")
+        return make(applied)
+
+    monkeypatch.setattr(export_shard, "rows_of", breaking)
+
+
+async def test_an_entry_whose_events_cannot_be_made_is_made_again_by_the_next_start(
+    tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Checkpoints wait for it; all others are exported, and no file spans it."""
+    break_once(monkeypatch)
+    async with exporting(tmp_path, clock) as (runtime, exporter):
+        await push(runtime, 1)
+        await push(runtime, 7)
+        await push(runtime, 2)
+        place = next(iter(runtime.core.slots)).position
+        assert await runtime.checkpoints.take_due(everything=True) == 0
+        assert (place.journal_rows, exporter.faults, exporter.lost_entries) == (3, 1, 0)
+    assert sorted(files_of(tmp_path / "out").values()) == [1, 2]
+    async with exporting(tmp_path, clock) as (runtime, exporter):
+        assert exporter.faults == 0
+        assert await runtime.checkpoints.take_due(everything=True) == 1
+    assert Counter(Counter(offsets(tmp_path / "out")).values()) == {1: 8, 2: 2}
+
+
+async def test_what_fails_again_at_a_start_is_lost_and_counted(
+    tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or the journal would grow for ever."""
+    break_once(monkeypatch, times=2)
+    async with exporting(tmp_path, clock) as (runtime, _):
+        await push(runtime, 7)
+        await push(runtime, 2)
+    async with exporting(tmp_path, clock) as (runtime, exporter):
+        assert exporter.lost_entries == 1
+        assert await runtime.checkpoints.take_due(everything=True) == 1
+    assert len(set(offsets(tmp_path / "out"))) == 2
+
+
+@pytest.mark.parametrize("why", ["a full disk", "a long journal"])
+async def test_the_queue_needs_its_disk_more_than_the_history_does(
+    tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, why: str
+) -> None:
+    break_once(monkeypatch)
+    async with exporting(tmp_path, clock) as (runtime, exporter):
+        await push(runtime, 7)
+        assert await runtime.checkpoints.take_due(everything=True) == 0
+        if why == "a full disk":
+            runtime.core.commits.disk_full = True
+        else:
+            monkeypatch.setattr(checkpoints, "HELD_JOURNAL_BYTES_MAX", 1)
+        assert await runtime.checkpoints.take_due(everything=True) == 1
+        assert (exporter.faults, exporter.lost_entries) == (1, 1)
+
+
+async def test_rows_that_cannot_be_encoded_are_made_again_by_the_next_start(
+    tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_arguments: object) -> None:
+        raise RuntimeError("a fault")
+
+    async with exporting(tmp_path, clock) as (runtime, exporter):
+        await push(runtime, 1)
+        await exporter.finish(0)
+        await push(runtime, 7)
+        with monkeypatch.context() as patched:
+            patched.setattr(ParquetFile, "add", broken)
+            with pytest.raises(EventsHeld):
+                await exporter.finish(0)
+        await push(runtime, 2)
+        with pytest.raises(EventsHeld):
+            await exporter.finish(0)
+    async with exporting(tmp_path, clock):
+        pass
+    assert len(set(offsets(tmp_path / "out"))) == 10
+
+
+async def test_files_that_cannot_be_stored_take_only_so_much_memory(
+    tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The oldest are dropped; the journal has their events until the next start."""
+
+    def broken(*_arguments: object) -> None:
+        raise OSError(errno.EIO, "broken")
+
+    monkeypatch.setattr(exporter_module, "UNSTORED_FILES_MAX", 0)
+    async with exporting(tmp_path, clock) as (runtime, exporter):
+        with monkeypatch.context() as patched:
+            patched.setattr(spool_module, "write_durably", broken)
+            for jobs in (1, 2):
+                await push(runtime, jobs)
+                with pytest.raises(OSError, match="broken"):
+                    await exporter.finish(0)
+                assert exporter.memory_bytes == 0
+        await push(runtime, 4)
+        assert await runtime.checkpoints.take_due(everything=True) == 0
+    assert len(offsets(tmp_path / "out")) == 4
+    async with exporting(tmp_path, clock):
+        pass
+    assert len(set(offsets(tmp_path / "out"))) == 7
+
+
+async def test_commits_wait_while_rows_come_faster_than_they_are_encoded(
+    tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So what waits has a bound, and nothing is lost."""
+    monkeypatch.setattr(exporter_module, "WAITING_BYTES_MAX", 0)
+    async with exporting(tmp_path, clock) as (runtime, exporter):
+        await push(runtime, 3)
+        async with runtime.core.commits.exclusive:
+            encoding = asyncio.ensure_future(exporter._encode_much())
+            await asyncio.sleep(0)
+            assert exporter._shards[0].rows.count == 3
+        await encoding
+        assert exporter._shards[0].rows.count == 0
+    assert len(rows_in(tmp_path / "out")) == 3
+
+
+class NeverAnswers:
+    """A destination that takes no file until it is released."""
+
+    def __init__(self) -> None:
+        self.released = threading.Event()
+
+    def send(self, name: str, path: Path) -> None:
+        self.released.wait(30)
+
+
+async def test_memory_and_disk_are_bounded_while_a_destination_never_answers(
+    tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And a stop does not wait for it."""
+    monkeypatch.setattr(export_sender, "STOP_SECONDS", 0.01)
+    destination = NeverAnswers()
+    try:
+        async with exporting(tmp_path, clock, destination, room=40_000) as (runtime, exporter):
+            for _ in range(20):
+                await push(runtime, 100)
+                await exporter.finish(0)
+                assert exporter.memory_bytes == 0
+                assert exporter.spool_bytes <= 40_000
+            assert exporter.rows_total == 2_000
+            assert exporter.lost_files > 0
+    finally:
+        destination.released.set()
