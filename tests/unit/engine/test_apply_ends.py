@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from jobline_server.engine.apply.keeping import runs_without
 from jobline_server.engine.endings import EndedChange, JobsEnded, RunsEnded
 from jobline_server.engine.entries import (
     JobDied,
@@ -22,6 +21,7 @@ from jobline_server.engine.values import (
     JobState,
     Retention,
 )
+from jobline_server.engine.wanted import runs_without
 from tests.unit.engine.dependents import child, push
 from tests.unit.engine.effects_of import take_endings
 from tests.unit.engine.world import ERROR, FIRST_DELIVERY, WALL_MS
