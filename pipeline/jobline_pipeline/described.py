@@ -34,12 +34,18 @@ def tables() -> str:
 
 
 def described(document: str) -> str:
-    """Returns the document with its made parts as they should be."""
+    """Returns the document with its made parts as they should be. Raises `ValueError` if it lacks
+    one.
+    """
     for name, made in (("events-contract", contract()), ("pipeline-tables", tables())):
         part = re.compile(
-            rf"(<!-- made from [^\n]+: {name} -->\n).*?(<!-- end of {name} -->)", re.DOTALL
+            rf"(<!-- made by the pipeline from [^\n]+: {name} -->\n).*?(<!-- end of {name} -->)",
+            re.DOTALL,
         )
-        document = part.sub(lambda found, made=made: f"{found[1]}{made}\n{found[2]}", document)  # type: ignore[misc]
+        found = part.search(document)
+        if found is None:
+            raise ValueError(f"the document has no part {name}")
+        document = f"{document[: found.end(1)]}{made}\n{document[found.start(2) :]}"
     return document
 
 
