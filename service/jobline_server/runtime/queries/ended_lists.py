@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from jobline_server.engine.values import KEPT_STATES
 from jobline_server.runtime.ended.ended_jobs import LOOKUP_JOBS, EndedJobs, kept_of_part, view_of
 from jobline_server.runtime.job_views import matches
-from jobline_server.runtime.queries.job_runs import ended_run, is_run_decided
+from jobline_server.runtime.queries.job_runs import JobRun, ended_run, is_run_decided
 from jobline_server.runtime.queries.paging import PageBuilder
 from jobline_server.runtime.queries.run_pages import RunPageBuilder
 from jobline_server.runtime.views import JobFilter, JobView
@@ -64,7 +64,7 @@ def _add_part(
     """
     if isinstance(builder, RunPageBuilder) and part.row.count > 1:
         run = ended_run(part)
-        if is_run_decided(run.payloads, wanted):
+        if is_run_decided(run.payloads, wanted) and not _is_cut(run, wanted):
             if matches(run.shared, wanted):
                 builder.add_run(run)
             yield RUN_JOBS
@@ -76,6 +76,17 @@ def _add_part(
                 if builder.is_full:
                     break
         yield len(ids)
+
+
+def _is_cut(run: JobRun, wanted: JobFilter) -> bool:
+    """Returns whether a filter may want some jobs of a run only, because of when they ended: those
+    of a row ended within seconds of each other.
+    """
+    bounds = (wanted.ended_after_ms, wanted.ended_before_ms)
+    if bounds == (None, None) or not run.ended_ms:
+        return False
+    first_ms, last_ms = min(run.ended_ms), max(run.ended_ms)
+    return any(bound is not None and first_ms <= bound <= last_ms for bound in bounds)
 
 
 def _pieces(part: EndedPart) -> Iterator[range]:

@@ -10,6 +10,7 @@ import pytest
 
 from jobline_server.engine.commands import ExtendItem, Push
 from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, JobOptions, JobState
+from jobline_server.runtime.clock import ManualClock
 from jobline_server.runtime.queries.job_runs import JobRun, is_run_decided
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.runtime.views import NO_AUDIT, JobFilter, JobView, Selection
@@ -130,6 +131,27 @@ async def test_filters_choose_the_same_jobs(runtime: Runtime, wanted: JobFilter)
     await in_all_states(runtime, UNEVEN)
     rows, spread, _ = await both_ways(runtime, wanted, size=50, with_payloads=True)
     assert spread == rows
+
+
+async def test_filters_by_time_choose_jobs_of_a_run_that_ended_one_after_the_other(
+    runtime: Runtime,
+) -> None:
+    """They are one row, and lists of runs showed all of them or none."""
+    first_id = await pushed(runtime, *EVEN)
+    (run,) = (await a_pull(runtime, max_jobs=12)).runs
+    clock = runtime.core.clock
+    assert isinstance(clock, ManualClock)
+    for job_id in range(first_id, first_id + 12):
+        ack = runtime.settle_calls.ack([job_id], [run.delivery], {})
+        await committed(runtime, asyncio.ensure_future(ack))
+        clock.advance(100)
+    every, _, runs = await both_ways(runtime, ANY, size=100, with_payloads=False)
+    assert runs == 1
+    times = [view.ended_ms for view in every]
+    for bound in (times[0] - 1, *times, times[-1] + 1):
+        for wanted in (JobFilter(ended_after_ms=bound), JobFilter(ended_before_ms=bound)):
+            rows, spread, _ = await both_ways(runtime, wanted, size=100, with_payloads=False)
+            assert spread == rows
 
 
 async def test_a_run_is_decided_unless_its_jobs_have_the_header_themselves() -> None:
