@@ -51,7 +51,7 @@ RUNS_AT_ONCE = 1_000
 # Endings that are looked up at once. A look-up passes by those that were taken since the table was
 # made, so they are some.
 DRAINED_AT_ONCE = 1_000
-# Single jobs that were left out are marked by bits, in a number for each block of this many ids.
+# The ids of a block of jobs that were left out; a lot with fewer jobs is marked in blocks.
 _BLOCK_BITS = 8
 _BLOCK_IDS = 1 << _BLOCK_BITS
 # The most endings that wait because the first of them could not be taken. With more the process
@@ -158,8 +158,8 @@ class EndedBuffer:
 
 class _Completed:
     """The completed jobs of one queue, oldest first, and those that were left out. The latter are
-    marked, those of a lot in an array of bytes, others in blocks of ids, so that a thousand acks in
-    any order cost a thousand assignments and become few runs.
+    marked, those of a large lot in an array of bytes, others by a bit each in a number for a block
+    of ids, so that a thousand acks in any order cost a thousand assignments and become few runs.
     """
 
     __slots__ = ("_blocks", "_count", "_endings", "_lots")
@@ -185,17 +185,25 @@ class _Completed:
     def leave_out(self, ending: Ending) -> None:
         """Marks the jobs of an ending that is left out."""
         if isinstance(ending, JobsEnded):
-            blocks = self._blocks
             for job in ending.jobs:
-                block, index = job.id >> _BLOCK_BITS, job.id & _BLOCK_IDS - 1
-                blocks[block] = (blocks.find(block) or 0) | 1 << index
+                self._mark(job.id)
         elif isinstance(ending, RunsEnded):
-            first_id = ending.lot.first_id
+            runs = zip(ending.starts, ending.counts, strict=True)
+            first_id, count = ending.lot.first_id, len(ending.lot.payloads)
+            if count < _BLOCK_IDS:
+                for start, length in runs:
+                    for job_id in range(start, start + length):
+                        self._mark(job_id)
+                return
             mark = self._lots.get(first_id)
             if mark is None:
-                mark = self._lots[first_id] = bytearray(len(ending.lot.payloads))
-            for start, count in zip(ending.starts, ending.counts, strict=True):
-                mark[start - first_id : start - first_id + count] = b"\1" * count
+                mark = self._lots[first_id] = bytearray(count)
+            for start, length in runs:
+                mark[start - first_id : start - first_id + length] = b"\1" * length
+
+    def _mark(self, job_id: int) -> None:
+        block = job_id >> _BLOCK_BITS
+        self._blocks[block] = (self._blocks.find(block) or 0) | 1 << (job_id & _BLOCK_IDS - 1)
 
     def left_out_runs(self) -> Iterator[list[tuple[int, int]]]:
         """Yields all that was left out by id, in order, in as few runs as possible."""
