@@ -94,9 +94,10 @@ def test_the_head_of_top_breaks_between_facts(jobline, queue, served, width):
     head = screen.getvalue().partition("\n\n")[0].splitlines()
     assert all(line == line.strip() for line in head)
     facts = [fact for line in head for fact in line.split("  ")]
-    assert [fact for fact in facts if fact.isupper() or fact[0].isdigit()][:3] == [
+    assert [fact for fact in facts if fact.isupper() or fact[0].isdigit()][:4] == [
         "1,234,567 ready",
         "765,432 scheduled",
+        "0 blocked",
         "12,345 active",
     ]
     assert facts[-2:] == ["DISK FULL", "NO ANSWER, asking again"]
