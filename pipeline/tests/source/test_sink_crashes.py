@@ -91,6 +91,7 @@ def test_an_atomic_write_whose_driver_was_killed_is_there_once(
     assert_once(spark, shared_server, queue, rows)
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize(
     "how", [{"key": "position"}, {"atomic": "true"}], ids=["keys by position", "atomic"]
 )
