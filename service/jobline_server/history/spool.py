@@ -74,7 +74,7 @@ class Spool:
             try:
                 write_durably(self._spool / file.path, file.content)
             except OSError as error:
-                if error.errno not in _FULL:
+                if not is_full(error):
                     raise
                 if not self._drop_oldest():
                     self.lost_files += 1
@@ -126,6 +126,11 @@ class Spool:
                 folder.rmdir()
             except OSError:
                 return
+
+
+def is_full(error: OSError) -> bool:
+    """Returns whether a write failed for want of room."""
+    return error.errno in _FULL
 
 
 def write_durably(path: Path, content: object) -> None:

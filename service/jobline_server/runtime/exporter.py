@@ -24,7 +24,7 @@ from typing import TypeVar
 
 from jobline_server.engine.effects import Applied
 from jobline_server.history.destination import Destination
-from jobline_server.history.spool import Spool
+from jobline_server.history.spool import Spool, is_full
 from jobline_server.runtime.clock import Clock
 from jobline_server.runtime.commits.batches import CommittedBatch
 from jobline_server.runtime.export_sender import Sender, report
@@ -108,7 +108,12 @@ class Exporter:
         for shard, export in self._shards.items():
             export.note_missing_until(self._opened_at[shard] + 1)
         # From now on nothing is left out, even if this process ends before it stores any file.
-        self._spool.save_exported(self._exported)
+        try:
+            self._spool.save_exported(self._exported)
+        except OSError as error:
+            if not is_full(error):
+                raise
+            self._note_unsaved(error)
         self._task = asyncio.get_running_loop().create_task(self._keep_writing())
         self.sender.start()
 
@@ -172,8 +177,17 @@ class Exporter:
             stored = {number: export.stored for number, export in self._shards.items()}
             offsets = self._exported | stored
             if offsets != self._exported:
-                await self._in_thread(self._spool.save_exported, offsets)
-                self._exported = offsets
+                try:
+                    await self._in_thread(self._spool.save_exported, offsets)
+                except OSError as error:
+                    self._note_unsaved(error)
+                else:
+                    self._exported = offsets
+
+    def _note_unsaved(self, error: OSError) -> None:
+        """Their events are in files: after a crash some are made again, and none is missing."""
+        self.failures += 1
+        LOG.warning("the offsets of the history cannot be saved", why=str(error))
 
     async def _encode(self, export: ShardExport) -> None:
         """Encodes the rows that have gathered; what comes meanwhile waits for the next time."""

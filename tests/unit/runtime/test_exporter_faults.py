@@ -89,6 +89,34 @@ async def test_the_queue_needs_its_disk_more_than_the_history_does(
         assert (exporter.faults, exporter.lost_entries) == (1, 1)
 
 
+def full(*_arguments: object) -> None:
+    raise OSError(errno.ENOSPC, "full")
+
+
+async def test_a_checkpoint_makes_room_on_a_disk_without_any_for_the_history(
+    tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file is lost, and where the export is cannot be saved either."""
+    async with exporting(tmp_path, clock) as (runtime, exporter):
+        await push(runtime, 3)
+        with monkeypatch.context() as patched:
+            patched.setattr(spool_module, "write_durably", full)
+            await runtime.checkpoints.take_due(everything=True)
+        place = next(iter(runtime.core.slots)).position
+        assert (place.journal_rows, exporter.lost_files, exporter.failures) == (0, 1, 1)
+        await push(runtime, 2)
+    assert len(rows_in(tmp_path / "out")) == 2
+
+
+async def test_a_server_that_exports_starts_on_a_full_disk(
+    tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(spool_module, "write_durably", full)
+        async with exporting(tmp_path, clock) as (_, exporter):
+            assert exporter.failures == 1
+
+
 async def test_rows_that_cannot_be_encoded_are_made_again_by_the_next_start(
     tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
