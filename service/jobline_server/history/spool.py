@@ -77,8 +77,7 @@ class Spool:
                 if not is_full(error):
                     raise
                 if not self._drop_oldest():
-                    self.lost_files += 1
-                    self.lost_bytes += size
+                    self.count_lost(file)
                     return False
             else:
                 with self._lock:
@@ -86,6 +85,11 @@ class Spool:
                     self._times[file.path] = file.oldest_ms
                     self.bytes += size
                 return True
+
+    def count_lost(self, file: Encoded) -> None:
+        """Counts a file that is not put again as lost."""
+        self.lost_files += 1
+        self.lost_bytes += len(file.content)
 
     def oldest(self) -> tuple[str, Path] | None:
         """Returns the oldest file, by its path below the history and on the disk; None without."""

@@ -26,7 +26,11 @@ ROOM = 1 << 20
 
 @asynccontextmanager
 async def exporting(
-    path: Path, clock: ManualClock, destination: Destination | None = None, room: int = ROOM
+    path: Path,
+    clock: ManualClock,
+    destination: Destination | None = None,
+    room: int = ROOM,
+    shards: int = 1,
 ) -> AsyncIterator[tuple[Runtime, Exporter]]:
     """A runtime that exports to `path / "out"`; its loop is not started, files are finished when a
     test says so.
@@ -37,7 +41,7 @@ async def exporting(
     names = count(1)
     runtime = await open_runtime(
         files_in(path / "data"),
-        shards=1,
+        shards=shards,
         clock=clock,
         settings=RuntimeSettings(),
         new_name=lambda: f"{next(names):02}",
