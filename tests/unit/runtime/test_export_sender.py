@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -60,3 +62,46 @@ async def test_a_stop_does_not_wait_for_a_destination_that_fails(tmp_path: Path)
     async with asyncio.timeout(10):
         await sender.stop()
     assert (sender.sent, len(spool)) == (0, 1)
+
+
+PROGRAM = """
+import asyncio, sys, threading
+from pathlib import Path
+from jobline_server.history.files import Encoded
+from jobline_server.history.spool import Spool
+from jobline_server.runtime import export_sender
+
+export_sender.STOP_SECONDS = 0.01
+
+class NeverAnswers:
+    def __init__(self):
+        self.loop, self.asked = asyncio.get_running_loop(), asyncio.Event()
+
+    def send(self, name, path):
+        self.loop.call_soon_threadsafe(self.asked.set)
+        threading.Event().wait()
+
+async def main():
+    spool = Spool(Path(sys.argv[1]), 1_000)
+    spool.put(Encoded("a.parquet", b"content", 1, 1_000))
+    place = NeverAnswers()
+    sender = export_sender.Sender(spool, place)
+    sender.start()
+    await place.asked.wait()
+    await sender.stop()
+    print(len(spool))
+
+asyncio.run(main())
+"""
+
+
+def test_a_process_ends_though_its_destination_never_answers(tmp_path: Path) -> None:
+    """The file stays for the next start."""
+    run = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+    )
+    assert run.stdout == "1\n"
