@@ -64,10 +64,12 @@ class ShardExport:
         self.open_bytes = written.open_bytes
         return written.failed
 
-    def close(self) -> None:
-        """Finishes the open files, on this thread."""
-        self.finished += self._files.close()
+    def close(self) -> list[NotEncoded]:
+        """Finishes the open files, on this thread; returns what could not be."""
+        files, failed = self._files.close()
+        self.finished += files
         self.open_bytes = 0
+        return failed
 
     def hold(self, offset: int, error: Exception | None) -> None:
         """Has the journal keep everything from an entry on."""

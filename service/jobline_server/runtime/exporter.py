@@ -157,7 +157,7 @@ class Exporter:
         async with export.lock:
             await self._encode(export)
             if export.open_bytes:
-                await self._in_thread(export.close)
+                export.hold_failed(await self._in_thread(export.close))
             while export.finished:
                 file = export.finished[0]
                 if await self._is_put(export, file):
@@ -251,7 +251,7 @@ class Exporter:
             if export.rows.rows or export.open_bytes or export.finished:
                 try:
                     await self._store(export)
-                except OSError as error:
+                except Exception as error:  # noqa: BLE001  # raised when all were tried
                     errors.append(error)
             elif not export.lock.locked():
                 # Its entries had no events.

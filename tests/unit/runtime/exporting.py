@@ -55,9 +55,9 @@ async def exporting(
         await runtime._stores.close()
 
 
-async def push(runtime: Runtime, jobs: int) -> None:
+async def push(runtime: Runtime, jobs: int, queue: str = "q") -> None:
     command = Push(
-        "q", DEFAULT_OPTIONS, payloads=Payloads.of([b"x"] * jobs), level=AckLevel.BUFFERED
+        queue, DEFAULT_OPTIONS, payloads=Payloads.of([b"x"] * jobs), level=AckLevel.BUFFERED
     )
     await runtime.pushes.push(command)
     await runtime.core.commits.commit_once()

@@ -139,6 +139,56 @@ async def test_rows_that_cannot_be_encoded_are_made_again_by_the_next_start(
     assert len(set(offsets(tmp_path / "out"))) == 10
 
 
+def break_footer_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    close, left = ParquetFile.close, [1]
+
+    def breaking(file: ParquetFile) -> bytearray:
+        if left[0]:
+            left[0] -= 1
+            raise MemoryError
+        return close(file)
+
+    monkeypatch.setattr(ParquetFile, "close", breaking)
+
+
+async def test_rows_of_a_file_that_cannot_be_finished_are_made_again_by_the_next_start(
+    tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    break_footer_once(monkeypatch)
+    async with exporting(tmp_path, clock) as (runtime, exporter):
+        await push(runtime, 7)
+        with pytest.raises(EventsHeld):
+            await exporter.finish(0)
+        await push(runtime, 2)
+        assert await runtime.checkpoints.take_due(everything=True) == 0
+        assert exporter.faults == 1
+    async with exporting(tmp_path, clock):
+        pass
+    assert len(set(offsets(tmp_path / "out"))) == 9
+
+
+async def test_a_fault_in_one_shard_does_not_keep_the_others_from_being_stored(
+    tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever it is: the journal has it all."""
+    async with exporting(tmp_path, clock, shards=2) as (runtime, exporter):
+        for queue in "abcdefgh":
+            await push(runtime, 1, queue)
+        first, second = exporter._shards.values()
+        assert first.rows.count
+        assert second.rows.count
+
+        def broken() -> None:
+            raise RuntimeError("a fault")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(first, "close", broken)
+            with pytest.raises(RuntimeError, match="a fault"):
+                await exporter._finish_all()
+        assert exporter.rows_total > 0
+    assert len(rows_in(tmp_path / "out")) == 8
+
+
 async def test_files_that_cannot_be_stored_take_only_so_much_memory(
     tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
