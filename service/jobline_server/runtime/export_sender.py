@@ -82,7 +82,15 @@ class Sender:
         if found is None:
             return False
         name, path = found
-        await self._thread.run(partial(self._destination.send, name, path))
+        try:
+            await self._thread.run(partial(self._destination.send, name, path))
+        except Exception:
+            if path.exists():
+                raise
+            # It went for want of room meanwhile, or somebody removed it.
+            if await self._thread.run(partial(self._spool.lose, name)):
+                LOG.exception("a file of the history is gone, and lost", file=path)
+            return True
         # Not in one with that: after a stop that did not wait, another process may have the spool.
         await self._thread.run(partial(self._spool.remove, name))
         self.sent += 1

@@ -64,6 +64,21 @@ async def test_a_stop_does_not_wait_for_a_destination_that_fails(tmp_path: Path)
     assert (sender.sent, len(spool)) == (0, 1)
 
 
+async def test_a_file_that_was_removed_by_hand_is_lost_and_the_next_ones_are_sent(
+    tmp_path: Path,
+) -> None:
+    spool, place = with_files(tmp_path, "a.parquet", "b.parquet", "c.parquet"), Place(0)
+    (tmp_path / "spool/a.parquet").unlink()
+    sender = Sender(spool, place)
+    sender.start()
+    async with asyncio.timeout(10):
+        await place.has_two.wait()
+        await sender.stop()
+    assert place.names == ["b.parquet", "c.parquet"]
+    assert (sender.failures, sender.sent, len(spool), spool.bytes) == (0, 2, 0, 0)
+    assert (spool.lost_files, spool.lost_bytes) == (1, 7)
+
+
 PROGRAM = """
 import asyncio, sys, threading
 from pathlib import Path
