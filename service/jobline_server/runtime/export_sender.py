@@ -8,7 +8,7 @@ import asyncio
 from functools import partial
 from typing import Any
 
-from jobline_server.history.destination import Destination
+from jobline_server.history.destination import Destination, without_credentials
 from jobline_server.history.spool import Spool
 from jobline_server.runtime.daemon_thread import DaemonThread
 from jobline_server.runtime.waiting import is_set_within
@@ -100,4 +100,5 @@ class Sender:
 def report(log: Any, what: str, error: Exception, failures_in_a_row: int) -> None:
     """Logs a failure that may last: not each time."""
     if failures_in_a_row % LINES_EVERY == 1:
-        log.error(what, failures=failures_in_a_row, error=type(error).__name__, why=str(error))
+        why = without_credentials(str(error))
+        log.error(what, failures=failures_in_a_row, error=type(error).__name__, why=why)

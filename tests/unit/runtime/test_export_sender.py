@@ -120,3 +120,27 @@ def test_a_process_ends_though_its_destination_never_answers(tmp_path: Path) -> 
         check=True,
     )
     assert run.stdout == "1\n"
+
+
+class WrongPassword:
+    """A destination whose errors name its URL."""
+
+    def send(self, name: str, path: Path) -> None:
+        raise ConnectionError("refused by ftp://me:secret@host/jobline")
+
+
+async def test_the_log_has_no_credentials_of_a_destination_that_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[object] = []
+
+    class Lines:
+        def error(self, _what: str, **fields: object) -> None:
+            said.append(fields["why"])
+
+    monkeypatch.setattr(export_sender, "LOG", Lines())
+    sender = Sender(with_files(tmp_path, "a.parquet"), WrongPassword())
+    sender.start()
+    async with asyncio.timeout(10):
+        await sender.stop()
+    assert said == ["refused by ftp://***@host/jobline"]
