@@ -16,7 +16,7 @@ from functools import partial
 from jobline_server.engine.effects import Applied
 from jobline_server.history.events import rows_of
 from jobline_server.history.files import Encoded, NotEncoded, OpenFiles
-from jobline_server.history.rows import ROWS_PER_ENTRY, ShardRows
+from jobline_server.history.rows import ROWS_PER_ENTRY, Rows, ShardRows
 from jobline_server.telemetry.log import logger
 
 LOG = logger("history")
@@ -58,9 +58,9 @@ class ShardExport:
             self.rows.skip(offset)
             self.hold(offset, error)
 
-    def encode(self) -> list[NotEncoded]:
-        """Encodes rows on this thread; returns what could not be."""
-        written = self._files.write(*self.rows.take())
+    def encode(self, rows: Sequence[Rows | None], firsts: Sequence[int]) -> list[NotEncoded]:
+        """Encodes rows that were taken, on this thread; returns what could not be."""
+        written = self._files.write(rows, firsts)
         self.open_bytes = written.open_bytes
         return written.failed
 
@@ -167,7 +167,7 @@ def witness_of(export: ShardExport) -> Callable[[int, Sequence[Applied], int], N
             export.note_missing_until(offset)
             export.take(offset, applied)
             if export.is_much():
-                export.hold_failed(export.encode())
+                export.hold_failed(export.encode(*export.rows.take()))
             export.lose_held()
 
     return take

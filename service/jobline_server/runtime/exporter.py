@@ -208,7 +208,8 @@ class Exporter:
         """Encodes the rows that have gathered; what comes meanwhile waits for the next time."""
         offset = export.rows.journal_offset
         if export.rows.rows:
-            export.hold_failed(await self._in_thread(export.encode))
+            taken = export.rows.take()
+            export.hold_failed(await self._in_thread(export.encode, *taken))
         export.offset = offset
 
     async def _keep_writing(self) -> None:

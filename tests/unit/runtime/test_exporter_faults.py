@@ -14,6 +14,7 @@ import pytest
 from jobline_server.history import spool as spool_module
 from jobline_server.history.events import rows_of
 from jobline_server.history.parquet import ParquetFile
+from jobline_server.history.rows import ShardRows
 from jobline_server.runtime import checkpoints, export_sender, export_shard
 from jobline_server.runtime import exporter as exporter_module
 from jobline_server.runtime.clock import ManualClock
@@ -228,6 +229,24 @@ async def test_commits_wait_while_rows_come_faster_than_they_are_encoded(
         await encoding
         assert exporter._shards[0].rows.count == 0
     assert len(rows_in(tmp_path / "out")) == 3
+
+
+async def test_rows_are_taken_to_be_encoded_on_the_loop(
+    tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another thread could take them while commits add some."""
+    threads: list[threading.Thread] = []
+    take = ShardRows.take
+
+    def taking(rows: ShardRows) -> Any:
+        threads.append(threading.current_thread())
+        return take(rows)
+
+    monkeypatch.setattr(ShardRows, "take", taking)
+    async with exporting(tmp_path, clock) as (runtime, exporter):
+        await push(runtime, 3)
+        await exporter.finish(0)
+        assert threads == [threading.current_thread()]
 
 
 class NeverAnswers:
