@@ -29,7 +29,7 @@ class HistorySettings(BaseSettings):
         ge=64 * KIB,
         le=4 * GIB,
         description="Files of the history are finished earlier when all together have this size, "
-        "in bytes, 64 KiB … 4 GiB; they are in memory until then.",
+        "in bytes, 64 KiB … 4 GiB, at most those of the spool; they are in memory until then.",
     )
     history_spool_bytes: ByteSize = Field(
         default=ByteSize(4 * GIB),
