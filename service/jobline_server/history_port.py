@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jobline_server.config import ConfigurationError, Settings
-from jobline_server.history.destination import destination_of
+from jobline_server.history.destination import destination_of, without_credentials
 from jobline_server.history.spool import Spool
 from jobline_server.runtime.clock import Clock
 from jobline_server.runtime.exporter import Exporter, ExporterSettings
@@ -20,9 +20,11 @@ def make_exporter(settings: Settings, clock: Clock) -> Exporter:
     try:
         destination = destination_of(settings.history)
     except (ImportError, ValueError) as error:
-        raise ConfigurationError(f"history: {settings.history}: {error}") from error
+        why = without_credentials(f"{settings.history}: {error}")
+        raise ConfigurationError(f"history: {why}") from None
     spool = Spool(settings.data / FOLDER, int(settings.history_spool_bytes))
-    LOG.info("exporting the history", to=settings.history, files_left=len(spool))
+    to = without_credentials(settings.history)
+    LOG.info("exporting the history", to=to, files_left=len(spool))
     return Exporter(
         spool,
         destination,

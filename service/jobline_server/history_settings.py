@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pydantic import ByteSize, Field
+from typing import Self
+
+from pydantic import ByteSize, Field, model_validator
 from pydantic_settings import BaseSettings
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
@@ -27,7 +29,7 @@ class HistorySettings(BaseSettings):
         ge=64 * KIB,
         le=4 * GIB,
         description="Files of the history are finished earlier when all together have this size, "
-        "in bytes, 64 KiB … 4 GiB; they are in memory until then.",
+        "in bytes, 64 KiB … 4 GiB, at most those of the spool; they are in memory until then.",
     )
     history_spool_bytes: ByteSize = Field(
         default=ByteSize(4 * GIB),
@@ -36,3 +38,12 @@ class HistorySettings(BaseSettings):
         description="Files that wait in the data directory for the destination, in bytes, 1 MiB … "
         "1 TiB; beyond that the oldest are lost.",
     )
+
+    @model_validator(mode="after")
+    def _file_fits(self) -> Self:
+        if self.history_file_bytes > self.history_spool_bytes:
+            raise ValueError(
+                f"history_file_bytes: at most the {self.history_spool_bytes // MIB:,} MiB of "
+                "history_spool_bytes"
+            )
+        return self

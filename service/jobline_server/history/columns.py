@@ -12,7 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from jobline_server.history.rows import Rows, Sizes
+from jobline_server.history.rows import Later, Rows, Sizes
+
+_MADE = frozenset({Sizes, Later})
 
 
 class Column(NamedTuple):
@@ -65,14 +67,14 @@ def column(values: list[Any], counts: Any, kind: pa.DataType) -> Column:
 def _values_in(name: str, rows: Sequence[Rows], totals: Any) -> tuple[list[Any], Any]:
     own: list[Any] = [each.columns.get(name) for each in rows]
     kinds = set(map(type, own))
-    if list not in kinds and Sizes not in kinds:
+    if list not in kinds and kinds.isdisjoint(_MADE):
         return own, totals
     values: list[Any] = []
     counts: list[int] = []
     for value, total in zip(own, totals.tolist(), strict=True):
         kind = type(value)
-        if kind is list or kind is Sizes:
-            values += value.each() if kind is Sizes else value
+        if kind is list or kind in _MADE:
+            values += value if kind is list else value.each()
             counts += [1] * total
         else:
             values.append(value)
@@ -98,6 +100,8 @@ def nested_of(name: str, rows: Sequence[Rows]) -> Nested:
     held: list[Any] = []
     for each in rows:
         own: Any = each.columns.get(name)
+        if type(own) is Later:
+            own = own.each()
         is_shared = type(own) is not list
         for value in [own] if is_shared else own:
             times = each.total if is_shared else 1

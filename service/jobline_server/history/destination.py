@@ -8,6 +8,7 @@ file sent twice is the same file. All of it belongs in a thread.
 from __future__ import annotations
 
 import posixpath
+import re
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -15,6 +16,10 @@ from jobline_server.history.spool import write_durably
 
 # Of these protocols a file is visible only when it is complete, and renaming copies it.
 _WHOLE = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oci", "memory"})
+
+
+# To the last @ of a word, because a password may have one, or a slash that should be escaped.
+_CREDENTIALS = re.compile(r"://\S*@")
 
 
 class Destination(Protocol):
@@ -71,3 +76,8 @@ def destination_of(history: str) -> Destination:
     if history.startswith("file://"):
         return Directory(Path(history.removeprefix("file://")))
     return Remote(history) if "://" in history else Directory(Path(history))
+
+
+def without_credentials(text: str) -> str:
+    """Returns a text, such as a URL or an error that names one, without users and passwords."""
+    return _CREDENTIALS.sub("://***@", text)

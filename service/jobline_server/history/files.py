@@ -34,18 +34,25 @@ class Encoded(NamedTuple):
 
 
 class NotEncoded(NamedTuple):
-    """A row group that could not be encoded: the offset of its first row, and why."""
+    """A row group or a file that could not be encoded: the offset of its first row, and why."""
 
     first: int
     error: Exception
 
 
 class Written(NamedTuple):
-    """What came of rows: the bytes of all files that `close` would return, and the row groups that
-    are in none of them.
+    """What came of rows: the bytes of all files that `close` would return, and the row groups and
+    files that are in none of them.
     """
 
     open_bytes: int
+    failed: list[NotEncoded]
+
+
+class Closed(NamedTuple):
+    """Finished files, and those that could not be finished."""
+
+    files: list[Encoded]
     failed: list[NotEncoded]
 
 
@@ -73,12 +80,12 @@ class OpenFiles:
         failed: list[NotEncoded] = []
         for group in _groups(rows, firsts):
             if group is None:
-                self._finish()
+                failed += self._finish()
                 continue
             try:
                 self._add(*group)
             except Exception as error:  # noqa: BLE001  # the journal has it all
-                self._finish()
+                failed += self._finish()
                 failed.append(NotEncoded(group.firsts[0], error))
         return Written(self._bytes(), failed)
 
@@ -96,18 +103,25 @@ class OpenFiles:
         opened.last = firsts[-1] + rows[-1].total - 1
         self._open[hour] = opened
 
-    def _finish(self) -> None:
+    def _finish(self) -> list[NotEncoded]:
+        """Finishes the files; returns those that could not be, which are lost."""
+        failed: list[NotEncoded] = []
         for hour in sorted(self._open):
             each = self._open.pop(hour)
-            path = path_of(self._shard, hour, each.first, each.last)
-            rows, content = each.file.rows, each.file.close()
-            self._closed.append(Encoded(str(path), content, rows, each.oldest_ms, each.first))
+            try:
+                path = path_of(self._shard, hour, each.first, each.last)
+                rows, content = each.file.rows, each.file.close()
+            except Exception as error:  # noqa: BLE001  # the journal has it all
+                failed.append(NotEncoded(each.first, error))
+            else:
+                self._closed.append(Encoded(str(path), content, rows, each.oldest_ms, each.first))
+        return failed
 
-    def close(self) -> list[Encoded]:
+    def close(self) -> Closed:
         """Finishes and returns the files."""
-        self._finish()
+        failed = self._finish()
         closed, self._closed = self._closed, []
-        return closed
+        return Closed(closed, failed)
 
     def oldest_ms(self) -> list[int]:
         """Returns the time of the oldest row of each file. Any thread may call it."""

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
+from jobline_server.engine.columns import LotColumns
 from jobline_server.engine.entries import JobsPushed, JobsRetried, LotPushed
 from jobline_server.engine.rules import NO_RULES
 from jobline_server.engine.values import JobOptions
-from jobline_server.history.rows import Rows
+from jobline_server.history.rows import Later, Rows
 from jobline_server.history.snapshots import of_options, sizes_of
 
 # https://www.w3.org/TR/trace-context/#traceparent-header: version, trace id, parent id, flags
 _TRACE_PARENT = "traceparent"
+
+# What a header of a job takes beside its text, and a trace id of one.
+_HEADER_BYTES, _TRACE_BYTES = 100, 100
 
 Headers = tuple[tuple[str, str], ...]
 
@@ -29,10 +34,34 @@ def lot_pushed(fact: LotPushed, _noted: object) -> Iterator[Rows]:
     starts, counts = (first_id,), (len(payloads),)
     columns["payload_bytes"] = sizes_of(payloads, first_id, starts, counts)
     if payloads.columns is not None and payloads.columns.headers:
-        each = [payloads.options_of(index, options).headers for index in range(len(payloads))]
-        columns["headers"] = [headers or None for headers in each]
-        columns["trace_id"] = [trace_id_of(dict(headers)) for headers in each]
+        columns.update(_own_headers(payloads.columns, len(payloads), options.headers))
     yield Rows(fact.at_ms, columns, starts, counts)
+
+
+def _own_headers(own: LotColumns, count: int, shared: Headers) -> Iterator[tuple[str, Later]]:
+    """Yields the columns of headers that differ from job to job."""
+    size = own.bytes_of(0, count) + _HEADER_BYTES * count * len(own.headers)
+    yield "headers", Later(partial(_headers_each, own, shared), size)
+    if _TRACE_PARENT in own.header_keys:
+        yield "trace_id", Later(partial(_traces_in, own, shared), _TRACE_BYTES * count)
+
+
+def _headers_each(own: LotColumns, shared: Headers) -> list[Headers | None]:
+    """Returns the headers of each job, as `Payloads.options_of` does."""
+    keys = own.header_keys
+    found: list[Headers | None] = []
+    for values in zip(*[column for _, column in own.headers], strict=True):
+        each = {key: value.decode() for key, value in zip(keys, values, strict=True) if value}
+        headers = tuple(sorted((dict(shared) | each).items())) if each else shared
+        found.append(headers or None)
+    return found
+
+
+def _traces_in(own: LotColumns, shared: Headers) -> list[str | None]:
+    """Returns the trace id of each job."""
+    values = next(column for key, column in own.headers if key == _TRACE_PARENT)
+    instead = trace_id_of(dict(shared))
+    return [trace_id_in(value.decode()) if value else instead for value in values]
 
 
 def jobs_pushed(fact: JobsPushed, _noted: object) -> Iterator[Rows]:
@@ -80,7 +109,8 @@ def _of_pushed(options: JobOptions | list[JobOptions]) -> dict[str, Any]:
             columns["tags"] = [each.rules.tags or None for each in options]
         if any(each.headers for each in options):
             columns["headers"] = [each.headers or None for each in options]
-            columns["trace_id"] = [trace_id_of(dict(each.headers)) for each in options]
+            traces = partial(_traces_of, [each.headers for each in options])
+            columns["trace_id"] = Later(traces, _TRACE_BYTES * len(options))
         return columns
     if options.rules.tags:
         columns["tags"] = options.rules.tags
@@ -90,7 +120,16 @@ def _of_pushed(options: JobOptions | list[JobOptions]) -> dict[str, Any]:
     return columns
 
 
+def _traces_of(headers: Sequence[Headers]) -> list[str | None]:
+    return [trace_id_of(dict(each)) for each in headers]
+
+
 def trace_id_of(headers: Mapping[str, str]) -> str | None:
     """Returns the trace id of a job's headers; None if it has none."""
-    parts = headers.get(_TRACE_PARENT, "").split("-")
+    return trace_id_in(headers.get(_TRACE_PARENT, ""))
+
+
+def trace_id_in(trace_parent: str) -> str | None:
+    """Returns the trace id of that header; None if there is none in it."""
+    parts = trace_parent.split("-")
     return parts[1] if len(parts) >= 4 and len(parts[1]) == 32 else None

@@ -8,7 +8,8 @@ milliseconds, and what is not there is NULL.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ ROWS_BYTES, VALUE_BYTES = 1_000, 16
 class Rows:
     """`starts=[7], counts=[3]` names jobs 7, 8, 9, which makes `total` 3. Without `starts` it is
     one row of no job; `counts` None are ones. A column is one value for all rows, a `list` with one
-    for each, or `Sizes`.
+    for each, `Sizes` or `Later`.
     """
 
     __slots__ = ("at", "columns", "counts", "memory_bytes", "starts", "total")
@@ -45,12 +46,46 @@ class Rows:
 
     def measure(self) -> int:
         """Sets `memory_bytes`, and returns it: about how much memory it takes."""
-        values = len(self.starts)
-        if self.total > 1:
-            own = [type(value) is list for value in self.columns.values()]
-            values += sum(own) * self.total
-        self.memory_bytes = ROWS_BYTES + VALUE_BYTES * values
-        return self.memory_bytes
+        memory_bytes = ROWS_BYTES + VALUE_BYTES * len(self.starts)
+        for value in self.columns.values():
+            kind = type(value)
+            if kind is str:
+                memory_bytes += len(value)
+            elif kind is list:
+                memory_bytes += VALUE_BYTES * self.total + _held_bytes(value)
+            elif kind is Later:
+                memory_bytes += value.memory_bytes
+            elif kind is tuple:
+                memory_bytes += _held_bytes([value])
+        self.memory_bytes = memory_bytes
+        return memory_bytes
+
+
+def _held_bytes(values: list[Any]) -> int:
+    """Returns about how much the values of a column hold, beside themselves: texts, and tuples of
+    numbers, texts or pairs of texts. The first that is not empty says what they are.
+    """
+    first = next(filter(None, values), None)
+    if type(first) is str:
+        return sum(map(len, filter(None, values)))
+    if type(first) is not tuple:
+        return 0
+    held = list(chain.from_iterable(filter(None, values)))
+    texts = chain.from_iterable(held) if type(held[0]) is tuple else held
+    text_bytes = 0 if type(held[0]) is int else sum(map(len, texts))
+    return VALUE_BYTES * len(held) + text_bytes
+
+
+class Later:
+    """A column that is made when it is encoded, in the thread of that: `each` returns the value of
+    each job. `memory_bytes` is about how much these take.
+    """
+
+    __slots__ = ("each", "memory_bytes")
+
+    def __init__(self, each: Callable[[], list[Any]], memory_bytes: int) -> None:
+        self.each = each
+        self.memory_bytes = memory_bytes
 
 
 class Sizes:

@@ -67,25 +67,32 @@ class Spool:
         """Stores a file, durably; returns whether it could be: without any room it is lost. Raises
         `OSError` if it is not known why it could not; it may be put again.
         """
-        size = len(file.content)
-        while self.bytes + size > self._bytes_max and self._drop_oldest():
+        while self._bytes_with(file) > self._bytes_max and self._drop_oldest():
             pass
         while True:
             try:
                 write_durably(self._spool / file.path, file.content)
             except OSError as error:
-                if error.errno not in _FULL:
+                if not is_full(error):
                     raise
                 if not self._drop_oldest():
-                    self.lost_files += 1
-                    self.lost_bytes += size
+                    self.count_lost(file)
                     return False
             else:
                 with self._lock:
-                    self._sizes[file.path] = size
+                    self.bytes = self._bytes_with(file)
+                    self._sizes[file.path] = len(file.content)
                     self._times[file.path] = file.oldest_ms
-                    self.bytes += size
                 return True
+
+    def _bytes_with(self, file: Encoded) -> int:
+        """Returns the bytes of the spool with a file, which may replace one."""
+        return self.bytes + len(file.content) - self._sizes.get(file.path, 0)
+
+    def count_lost(self, file: Encoded) -> None:
+        """Counts a file that is not put again as lost."""
+        self.lost_files += 1
+        self.lost_bytes += len(file.content)
 
     def oldest(self) -> tuple[str, Path] | None:
         """Returns the oldest file, by its path below the history and on the disk; None without."""
@@ -100,11 +107,28 @@ class Spool:
 
     def remove(self, name: str) -> None:
         """Deletes a file that the destination has, unless it had to go meanwhile."""
-        with self._lock:
-            size = self._sizes.pop(name, 0)
-            self._times.pop(name, None)
-            self.bytes -= size
+        self._forget(name)
         self._unlink(name)
+
+    def lose(self, name: str) -> bool:
+        """Deletes a file that the destination does not have, and counts it as lost; returns whether
+        it was there, or should have been.
+        """
+        size = self._forget(name)
+        if size is None:
+            return False
+        self.lost_files += 1
+        self.lost_bytes += size
+        self._unlink(name)
+        return True
+
+    def _forget(self, name: str) -> int | None:
+        """Returns the size that a file had; None if there was none."""
+        with self._lock:
+            size = self._sizes.pop(name, None)
+            self._times.pop(name, None)
+            self.bytes -= size or 0
+        return size
 
     def __len__(self) -> int:
         return len(self._sizes)
@@ -113,9 +137,7 @@ class Spool:
         found = self.oldest()
         if found is None:
             return False
-        self.lost_files += 1
-        self.lost_bytes += self._sizes.get(found[0], 0)
-        self.remove(found[0])
+        self.lose(found[0])
         return True
 
     def _unlink(self, name: str) -> None:
@@ -126,6 +148,11 @@ class Spool:
                 folder.rmdir()
             except OSError:
                 return
+
+
+def is_full(error: OSError) -> bool:
+    """Returns whether a write failed for want of room."""
+    return error.errno in _FULL
 
 
 def write_durably(path: Path, content: object) -> None:

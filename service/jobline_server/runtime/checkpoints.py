@@ -154,11 +154,12 @@ class Checkpoints:
         commits = self._core.commits
         checkpoint = Checkpoint(slot.shard, slot.position.segments)
         try:
+            # Nothing is staged in vain, again and again, while it cannot store events.
+            await self._prepare_history(slot)
             await self._stage(checkpoint, slot, share)
             # Most of what ended is durable before commits have to wait for the rest of it.
             await self._ended.writer.sync()
-            if self.history is not None:
-                await _stored(self.history.prepare(slot.number))
+            await self._prepare_history(slot)
             async with commits.exclusive:
                 await self._finish(checkpoint, slot)
             await self._truncate(slot, share)
@@ -187,6 +188,10 @@ class Checkpoints:
             self._core.commits.failed_writes.close(slot.number, health, error)
         except Exception as last:  # noqa: BLE001  # it was the last one
             self._core.commits.fail(last)
+
+    async def _prepare_history(self, slot: ShardSlot) -> None:
+        if self.history is not None:
+            await _stored(self.history.prepare(slot.number))
 
     async def _stage(self, checkpoint: Checkpoint, slot: ShardSlot, share: _Share) -> None:
         while piece := checkpoint.slice():

@@ -5,11 +5,12 @@ it fails. Nothing waits for it: the spool is bounded.
 from __future__ import annotations
 
 import asyncio
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
-from jobline_server.history.destination import Destination
+from jobline_server.history.destination import Destination, without_credentials
 from jobline_server.history.spool import Spool
+from jobline_server.runtime.daemon_thread import DaemonThread
 from jobline_server.runtime.waiting import is_set_within
 from jobline_server.telemetry.log import logger
 
@@ -29,7 +30,7 @@ class Sender:
     def __init__(self, spool: Spool, destination: Destination) -> None:
         self._spool = spool
         self._destination = destination
-        self._thread = ThreadPoolExecutor(1, "history-send")
+        self._thread = DaemonThread("history-send")
         self._woken = asyncio.Event()
         self._stopping = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -53,7 +54,7 @@ class Sender:
             if not done:
                 self._task.cancel()
                 await asyncio.wait([self._task])
-        self._thread.shutdown(wait=False, cancel_futures=True)
+        self._thread.stop()
 
     async def _keep_sending(self) -> None:
         in_a_row = 0
@@ -80,17 +81,24 @@ class Sender:
         found = self._spool.oldest()
         if found is None:
             return False
-        loop = asyncio.get_running_loop()
-        await loop.run_in_executor(self._thread, self._send, *found)
+        name, path = found
+        try:
+            await self._thread.run(partial(self._destination.send, name, path))
+        except Exception:
+            if path.exists():
+                raise
+            # It went for want of room meanwhile, or somebody removed it.
+            if await self._thread.run(partial(self._spool.lose, name)):
+                LOG.exception("a file of the history is gone, and lost", file=path)
+            return True
+        # Not in one with that: after a stop that did not wait, another process may have the spool.
+        await self._thread.run(partial(self._spool.remove, name))
         self.sent += 1
         return True
-
-    def _send(self, name: str, path: Any) -> None:
-        self._destination.send(name, path)
-        self._spool.remove(name)
 
 
 def report(log: Any, what: str, error: Exception, failures_in_a_row: int) -> None:
     """Logs a failure that may last: not each time."""
     if failures_in_a_row % LINES_EVERY == 1:
-        log.error(what, failures=failures_in_a_row, error=type(error).__name__, why=str(error))
+        why = without_credentials(str(error))
+        log.error(what, failures=failures_in_a_row, error=type(error).__name__, why=why)

@@ -2,7 +2,8 @@
 
 An entry whose rows could not be made, a fault, is *held*: the journal is not cut, so that a start
 makes them again, and the export goes on behind it. A checkpoint has to wait for that, so there is
-an end to it: `give_up`, and a fault that happens again at the start.
+an end to it: `give_up`, and a fault that happens again at the start. Files that cannot be stored
+hold the journal, too, until they can be.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from functools import partial
 from jobline_server.engine.effects import Applied
 from jobline_server.history.events import rows_of
 from jobline_server.history.files import Encoded, NotEncoded, OpenFiles
-from jobline_server.history.rows import ROWS_PER_ENTRY, ShardRows
+from jobline_server.history.rows import ROWS_PER_ENTRY, Rows, ShardRows
 from jobline_server.telemetry.log import logger
 
 LOG = logger("history")
@@ -30,7 +31,8 @@ LAST_JOBS, LAST_BYTES = 250_000, 1 << 20
 class ShardExport:
     """Rows, open files of `open_bytes`, and finished files. `offset` is the journal's up to which
     rows were taken, `stored` that up to which all is in the spool, `held_from` that of the first
-    entry that is held.
+    entry that is held; `is_unstored` says that finished files could not be stored so far, and
+    `may_lose` that files are lost that cannot be stored, until a checkpoint is through.
     """
 
     def __init__(self, shard: int, exported: int) -> None:
@@ -41,6 +43,7 @@ class ShardExport:
         self.open_bytes = 0
         self.finished: list[Encoded] = []
         self.held_from: int | None = None
+        self.is_unstored = self.may_lose = False
         self.held = 0
         self.lost = 0
         self.faults = 0
@@ -55,16 +58,18 @@ class ShardExport:
             self.rows.skip(offset)
             self.hold(offset, error)
 
-    def encode(self) -> list[NotEncoded]:
-        """Encodes rows on this thread; returns what could not be."""
-        written = self._files.write(*self.rows.take())
+    def encode(self, rows: Sequence[Rows | None], firsts: Sequence[int]) -> list[NotEncoded]:
+        """Encodes rows that were taken, on this thread; returns what could not be."""
+        written = self._files.write(rows, firsts)
         self.open_bytes = written.open_bytes
         return written.failed
 
-    def close(self) -> None:
-        """Finishes the open files, on this thread."""
-        self.finished += self._files.close()
+    def close(self) -> list[NotEncoded]:
+        """Finishes the open files, on this thread; returns what could not be."""
+        files, failed = self._files.close()
+        self.finished += files
         self.open_bytes = 0
+        return failed
 
     def hold(self, offset: int, error: Exception | None) -> None:
         """Has the journal keep everything from an entry on."""
@@ -83,10 +88,11 @@ class ShardExport:
         for first, error in failed:
             self.hold(first // ROWS_PER_ENTRY, error)
 
-    def drop_beyond(self, bytes_max: int) -> None:
-        """Drops finished files that cannot be stored and are too large together, the oldest first:
-        the journal has their events.
+    def keep_unstored(self, bytes_max: int) -> None:
+        """Has the journal keep what is in files that cannot be stored. Those that are too large
+        together are dropped, the oldest first; the next start makes their events again.
         """
+        self.is_unstored = True
         left = sum([len(each.content) for each in self.finished])
         while left > bytes_max:
             file = self.finished.pop(0)
@@ -94,7 +100,14 @@ class ShardExport:
             self.hold(file.first // ROWS_PER_ENTRY, None)
 
     def give_up(self) -> None:
-        """Lets the journal forget what it holds: these events are lost."""
+        """Lets the journal forget what it holds: these events are lost, and those in files that
+        cannot be stored if they still cannot be.
+        """
+        self.is_unstored, self.may_lose = False, True
+        self.lose_held()
+
+    def lose_held(self) -> None:
+        """Counts what is held as lost."""
         if self.held_from is not None:
             LOG.error("events are lost", shard=self.shard, offset=self.held_from, losses=self.held)
             self.lost += self.held
@@ -110,8 +123,14 @@ class ShardExport:
             self.lost += missing
             self.rows.journal_offset = offset - 1
 
+    @property
+    def is_held(self) -> bool:
+        """Returns whether the journal is all that has some events."""
+        return self.held_from is not None or self.is_unstored
+
     def note_stored(self) -> None:
         """Everything up to `offset` is in the spool, but for what is held."""
+        self.is_unstored = False
         held = self.held_from
         self.stored = self.offset if held is None else min(self.offset, held - 1)
 
@@ -148,7 +167,7 @@ def witness_of(export: ShardExport) -> Callable[[int, Sequence[Applied], int], N
             export.note_missing_until(offset)
             export.take(offset, applied)
             if export.is_much():
-                export.hold_failed(export.encode())
-            export.give_up()
+                export.hold_failed(export.encode(*export.rows.take()))
+            export.lose_held()
 
     return take

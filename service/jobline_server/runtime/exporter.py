@@ -24,7 +24,8 @@ from typing import TypeVar
 
 from jobline_server.engine.effects import Applied
 from jobline_server.history.destination import Destination
-from jobline_server.history.spool import Spool
+from jobline_server.history.files import Encoded
+from jobline_server.history.spool import Spool, is_full
 from jobline_server.runtime.clock import Clock
 from jobline_server.runtime.commits.batches import CommittedBatch
 from jobline_server.runtime.export_sender import Sender, report
@@ -38,8 +39,8 @@ T = TypeVar("T")
 
 # Rows of a shard that wait to be encoded; beyond that its commits wait, too.
 WAITING_BYTES_MAX = 64 << 20
-# Finished files that cannot be stored, of a shard, as a multiple of `file_bytes`; beyond that the
-# oldest are dropped, and the journal keeps their events.
+# Finished files that cannot be stored, of all shards, as a multiple of `file_bytes`; beyond its
+# share of that the oldest of a shard are dropped, and the journal keeps their events.
 UNSTORED_FILES_MAX = 4
 
 
@@ -78,7 +79,6 @@ class Exporter:
         self._task: asyncio.Task[None] | None = None
         self.sender = Sender(spool, destination)
         self.rows_total = 0
-        self.files_total = 0
         self.failures = 0
 
     def witness(self, shard: int, now_offset: int) -> Callable[[int, Sequence[Applied], int], None]:
@@ -108,7 +108,12 @@ class Exporter:
         for shard, export in self._shards.items():
             export.note_missing_until(self._opened_at[shard] + 1)
         # From now on nothing is left out, even if this process ends before it stores any file.
-        self._spool.save_exported(self._exported)
+        try:
+            self._spool.save_exported(self._exported)
+        except OSError as error:
+            if not is_full(error):
+                raise
+            self._note_unsaved(error)
         self._task = asyncio.get_running_loop().create_task(self._keep_writing())
         self.sender.start()
 
@@ -127,7 +132,7 @@ class Exporter:
 
     def holds(self, shard: int) -> bool:
         """Returns whether the journal of a shard must be kept, as all that has some events."""
-        return self._shards[shard].held_from is not None
+        return self._shards[shard].is_held
 
     def give_up(self, shard: int) -> None:
         """Lets the journal of a shard forget what it holds: these events are lost."""
@@ -142,44 +147,69 @@ class Exporter:
         """Stores all events of a shard that are committed so far, durably: the journal may forget
         them then. Raises `OSError` if the spool cannot be written, or `EventsHeld`.
         """
-        await self._store(self._shards[shard])
+        export = self._shards[shard]
+        await self._store(export)
         if self.holds(shard):
-            raise EventsHeld(f"shard {shard}, from offset {self._shards[shard].held_from} on")
+            raise EventsHeld(f"shard {shard}, from offset {export.held_from} on")
+        export.may_lose = False
 
     async def _store(self, export: ShardExport) -> None:
         async with export.lock:
             await self._encode(export)
             if export.open_bytes:
-                await self._in_thread(export.close)
+                export.hold_failed(await self._in_thread(export.close))
             while export.finished:
                 file = export.finished[0]
-                try:
-                    has_room = await self._in_thread(self._spool.put, file)
-                except OSError:
-                    export.drop_beyond(UNSTORED_FILES_MAX * self._settings.file_bytes)
-                    raise
-                if not has_room:
-                    LOG.error("no room for the history: events are lost", file=file.path)
+                if await self._is_put(export, file):
+                    self.rows_total += file.rows
+                    self.sender.wake()
                 export.finished.pop(0)
-                self.files_total += 1
-                self.rows_total += file.rows
-                self.sender.wake()
             export.note_stored()
         await self._save()
+
+    async def _is_put(self, export: ShardExport, file: Encoded) -> bool:
+        """Puts a file into the spool; returns whether it is there, or lost. Raises any error if it
+        is neither: it is tried again soon.
+        """
+        try:
+            if await self._in_thread(self._spool.put, file):
+                return True
+            why = "no room"
+        except Exception as error:
+            if not export.may_lose:
+                share = self._settings.file_bytes // len(self._shards)
+                export.keep_unstored(UNSTORED_FILES_MAX * share)
+                self._finish_at = min(self._finish_at, monotonic() + pause_after(1))
+                self._wake.set()
+                raise
+            self._spool.count_lost(file)
+            why = str(error)
+        LOG.error("a file of the history is lost", file=file.path, rows=file.rows, why=why)
+        return False
 
     async def _save(self) -> None:
         async with self._saving:
             stored = {number: export.stored for number, export in self._shards.items()}
             offsets = self._exported | stored
             if offsets != self._exported:
-                await self._in_thread(self._spool.save_exported, offsets)
-                self._exported = offsets
+                try:
+                    await self._in_thread(self._spool.save_exported, offsets)
+                except OSError as error:
+                    self._note_unsaved(error)
+                else:
+                    self._exported = offsets
+
+    def _note_unsaved(self, error: OSError) -> None:
+        """Their events are in files: after a crash some are made again, and none is missing."""
+        self.failures += 1
+        LOG.warning("the offsets of the history cannot be saved", why=str(error))
 
     async def _encode(self, export: ShardExport) -> None:
         """Encodes the rows that have gathered; what comes meanwhile waits for the next time."""
         offset = export.rows.journal_offset
         if export.rows.rows:
-            export.hold_failed(await self._in_thread(export.encode))
+            taken = export.rows.take()
+            export.hold_failed(await self._in_thread(export.encode, *taken))
         export.offset = offset
 
     async def _keep_writing(self) -> None:
@@ -202,8 +232,7 @@ class Exporter:
                 self._finish_at = self._retry_at = monotonic() + pause_after(in_a_row)
 
     def _is_time(self) -> bool:
-        now = monotonic()
-        open_bytes = sum([each.open_bytes for each in self._shards.values()])
+        now, open_bytes = monotonic(), sum([each.open_bytes for each in self._shards.values()])
         is_due = now >= self._finish_at or open_bytes >= self._settings.file_bytes
         return is_due and now >= self._retry_at
 
@@ -223,7 +252,7 @@ class Exporter:
             if export.rows.rows or export.open_bytes or export.finished:
                 try:
                     await self._store(export)
-                except OSError as error:
+                except Exception as error:  # noqa: BLE001  # raised when all were tried
                     errors.append(error)
             elif not export.lock.locked():
                 # Its entries had no events.

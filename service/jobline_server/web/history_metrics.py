@@ -91,7 +91,9 @@ class HistoryCollector(Collector):
             "jobline_history_files", "Files that the destination got.", sender.sent
         )
         yield CounterMetricFamily(
-            "jobline_history_lost_files", "Files given up for want of room.", export.lost_files
+            "jobline_history_lost_files",
+            "Files given up, as they could not be stored.",
+            export.lost_files,
         )
         failures = CounterMetricFamily(
             "jobline_history_failures",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from jobline_server.history.rows import Rows, Sizes
+from jobline_server.history.rows import Later, Rows, Sizes
 
 
 def ids_of(rows: Rows) -> list[int]:
@@ -17,7 +17,7 @@ def ids_of(rows: Rows) -> list[int]:
 def expanded(rows: Rows) -> Iterator[dict[str, Any]]:
     """Yields what a row of each job has, without what is NULL."""
     columns = {
-        name: value.each() if isinstance(value, Sizes) else value
+        name: value.each() if isinstance(value, Sizes | Later) else value
         for name, value in rows.columns.items()
     }
     ids: list[int | None] = [*ids_of(rows)] or [None]

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from jobline_server.history import files as files_module
 from jobline_server.history.files import OpenFiles
+from jobline_server.history.parquet import ParquetFile
 from jobline_server.history.rows import ROWS_PER_ENTRY, Rows, ShardRows, Sizes
 from jobline_server.history.schema import SCHEMA, SCHEMA_VERSION
 from tests.unit.history.expanded import expanded
@@ -45,7 +46,7 @@ def written(*entries: Sequence[Rows]) -> dict[str, list[dict[str, Any]]]:
     assert not outcome.failed
     assert (rows.rows, rows.count, rows.memory_bytes) == ([], 0, 0)
     assert rows.journal_offset == len(entries)
-    found = {file.path: read(file.content, file.rows) for file in files.close()}
+    found = {file.path: read(file.content, file.rows) for file in files.close().files}
     assert files.oldest_ms() == []
     return found
 
@@ -99,7 +100,7 @@ def test_no_file_spans_an_entry_that_was_left_out() -> None:
     rows.skip(2)
     rows.add(3, [push()])
     files.write(*rows.take())
-    names = [file.path.rpartition("/")[2] for file in files.close()]
+    names = [file.path.rpartition("/")[2] for file in files.close().files]
     unit = ROWS_PER_ENTRY
     assert names == [f"0-{unit}-{unit}.parquet", f"0-{3 * unit}-{3 * unit}.parquet"]
 
@@ -112,13 +113,36 @@ def test_rows_that_cannot_be_encoded_are_reported_and_no_file_spans_them(
     ((first, error),) = files.write(*rows.take()).failed
     assert first == 2 * ROWS_PER_ENTRY
     assert isinstance(error, pa.ArrowInvalid)
-    assert [(file.first // ROWS_PER_ENTRY, file.rows) for file in files.close()] == [(1, 1), (3, 1)]
+    found = [(file.first // ROWS_PER_ENTRY, file.rows) for file in files.close().files]
+    assert found == [(1, 1), (3, 1)]
+
+
+def test_a_file_that_cannot_be_finished_is_reported_and_the_others_are_finished(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    close = ParquetFile.close
+
+    def breaking(file: ParquetFile) -> bytearray:
+        if file.rows == 1:
+            raise MemoryError
+        return close(file)
+
+    monkeypatch.setattr(ParquetFile, "close", breaking)
+    rows, files = gathered([push()], [push(AT + HOUR_MS)] * 2), OpenFiles(0)
+    files.write(*rows.take())
+    found, ((first, error),) = files.close()
+    assert (first, type(error)) == (ROWS_PER_ENTRY, MemoryError)
+    assert [file.rows for file in found] == [2]
+    rows.add(3, [push()])
+    rows.skip(4)
+    ((first, _),) = files.write(*rows.take()).failed
+    assert first == 3 * ROWS_PER_ENTRY
 
 
 def test_readers_find_the_bounds_of_columns_by_which_they_skip() -> None:
     files = OpenFiles(0)
     files.write(*gathered([push(), push(AT + 5, event="leased")], [Rows(AT, {})]).take())
-    (file,) = files.close()
+    (file,) = files.close().files
     group = pq.ParquetFile(pa.BufferReader(file.content)).metadata.row_group(0)
     found = {
         column.path_in_schema: column.statistics

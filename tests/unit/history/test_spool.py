@@ -101,6 +101,25 @@ def test_a_file_that_was_sent_leaves_no_empty_folders(tmp_path: Path) -> None:
     )
 
 
+def test_a_file_that_is_there_already_is_replaced(tmp_path: Path) -> None:
+    """A start after a crash may make it again."""
+    spool = Spool(tmp_path, 35)
+    assert spool.put(file("a"))
+    assert spool.put(file("b"))
+    assert spool.put(file("b", 25))
+    assert (len(spool), spool.bytes, spool.lost_files) == (2, 35, 0)
+
+
+def test_what_had_to_go_before_is_not_lost_twice(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, 1_000)
+    spool.put(file("a"))
+    found = spool.oldest()
+    assert found is not None
+    assert spool.lose(found[0])
+    assert not spool.lose(found[0])
+    assert (spool.bytes, spool.lost_files, spool.lost_bytes) == (0, 1, 10)
+
+
 @pytest.mark.parametrize("form", ["{}", "file://{}"])
 def test_directories_are_destinations(tmp_path: Path, form: str) -> None:
     (tmp_path / "a").write_bytes(b"content")

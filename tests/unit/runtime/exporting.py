@@ -26,7 +26,11 @@ ROOM = 1 << 20
 
 @asynccontextmanager
 async def exporting(
-    path: Path, clock: ManualClock, destination: Destination | None = None, room: int = ROOM
+    path: Path,
+    clock: ManualClock,
+    destination: Destination | None = None,
+    room: int = ROOM,
+    shards: int = 1,
 ) -> AsyncIterator[tuple[Runtime, Exporter]]:
     """A runtime that exports to `path / "out"`; its loop is not started, files are finished when a
     test says so.
@@ -37,7 +41,7 @@ async def exporting(
     names = count(1)
     runtime = await open_runtime(
         files_in(path / "data"),
-        shards=1,
+        shards=shards,
         clock=clock,
         settings=RuntimeSettings(),
         new_name=lambda: f"{next(names):02}",
@@ -51,9 +55,9 @@ async def exporting(
         await runtime._stores.close()
 
 
-async def push(runtime: Runtime, jobs: int) -> None:
+async def push(runtime: Runtime, jobs: int, queue: str = "q") -> None:
     command = Push(
-        "q", DEFAULT_OPTIONS, payloads=Payloads.of([b"x"] * jobs), level=AckLevel.BUFFERED
+        queue, DEFAULT_OPTIONS, payloads=Payloads.of([b"x"] * jobs), level=AckLevel.BUFFERED
     )
     await runtime.pushes.push(command)
     await runtime.core.commits.commit_once()

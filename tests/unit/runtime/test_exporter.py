@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import errno
 from pathlib import Path
 
 import pytest
 
-from jobline_server.history import spool as spool_module
 from jobline_server.runtime.clock import ManualClock
 from tests.unit.runtime.conftest import opened
 from tests.unit.runtime.exporting import exporting, push, rows_in
@@ -41,28 +39,6 @@ async def test_a_checkpoint_stores_events_before_it_cuts_the_journal(
         assert await runtime.checkpoints.take_due(everything=True) == 1
         assert exporter.rows_total == 3
         assert next(iter(runtime.core.slots)).position.journal_rows == 0
-
-
-async def test_a_checkpoint_waits_while_events_cannot_be_stored(
-    tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The journal is all that has them."""
-
-    def broken(*_arguments: object) -> None:
-        raise OSError(errno.EIO, "broken")
-
-    async with exporting(tmp_path, clock) as (runtime, exporter):
-        place = next(iter(runtime.core.slots)).position
-        await push(runtime, 3)
-        write = spool_module.write_durably
-        monkeypatch.setattr(spool_module, "write_durably", broken)
-        await runtime.checkpoints.take_due(everything=True)
-        assert (place.journal_rows, exporter.rows_total) == (1, 0)
-        assert not runtime.failed.done()
-        monkeypatch.setattr(spool_module, "write_durably", write)
-        await push(runtime, 1)
-        await runtime.checkpoints.take_due(everything=True)
-        assert (place.journal_rows, exporter.rows_total) == (0, 4)
 
 
 async def test_a_start_makes_events_again_that_were_not_stored(

@@ -14,6 +14,7 @@ import pytest
 from jobline_server.history import spool as spool_module
 from jobline_server.history.events import rows_of
 from jobline_server.history.parquet import ParquetFile
+from jobline_server.history.rows import ShardRows
 from jobline_server.runtime import checkpoints, export_sender, export_shard
 from jobline_server.runtime import exporter as exporter_module
 from jobline_server.runtime.clock import ManualClock
@@ -89,6 +90,34 @@ async def test_the_queue_needs_its_disk_more_than_the_history_does(
         assert (exporter.faults, exporter.lost_entries) == (1, 1)
 
 
+def full(*_arguments: object) -> None:
+    raise OSError(errno.ENOSPC, "full")
+
+
+async def test_a_checkpoint_makes_room_on_a_disk_without_any_for_the_history(
+    tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file is lost, and where the export is cannot be saved either."""
+    async with exporting(tmp_path, clock) as (runtime, exporter):
+        await push(runtime, 3)
+        with monkeypatch.context() as patched:
+            patched.setattr(spool_module, "write_durably", full)
+            await runtime.checkpoints.take_due(everything=True)
+        place = next(iter(runtime.core.slots)).position
+        assert (place.journal_rows, exporter.lost_files, exporter.failures) == (0, 1, 1)
+        await push(runtime, 2)
+    assert len(rows_in(tmp_path / "out")) == 2
+
+
+async def test_a_server_that_exports_starts_on_a_full_disk(
+    tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(spool_module, "write_durably", full)
+        async with exporting(tmp_path, clock) as (_, exporter):
+            assert exporter.failures == 1
+
+
 async def test_rows_that_cannot_be_encoded_are_made_again_by_the_next_start(
     tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -109,6 +138,56 @@ async def test_rows_that_cannot_be_encoded_are_made_again_by_the_next_start(
     async with exporting(tmp_path, clock):
         pass
     assert len(set(offsets(tmp_path / "out"))) == 10
+
+
+def break_footer_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    close, left = ParquetFile.close, [1]
+
+    def breaking(file: ParquetFile) -> bytearray:
+        if left[0]:
+            left[0] -= 1
+            raise MemoryError
+        return close(file)
+
+    monkeypatch.setattr(ParquetFile, "close", breaking)
+
+
+async def test_rows_of_a_file_that_cannot_be_finished_are_made_again_by_the_next_start(
+    tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    break_footer_once(monkeypatch)
+    async with exporting(tmp_path, clock) as (runtime, exporter):
+        await push(runtime, 7)
+        with pytest.raises(EventsHeld):
+            await exporter.finish(0)
+        await push(runtime, 2)
+        assert await runtime.checkpoints.take_due(everything=True) == 0
+        assert exporter.faults == 1
+    async with exporting(tmp_path, clock):
+        pass
+    assert len(set(offsets(tmp_path / "out"))) == 9
+
+
+async def test_a_fault_in_one_shard_does_not_keep_the_others_from_being_stored(
+    tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever it is: the journal has it all."""
+    async with exporting(tmp_path, clock, shards=2) as (runtime, exporter):
+        for queue in "abcdefgh":
+            await push(runtime, 1, queue)
+        first, second = exporter._shards.values()
+        assert first.rows.count
+        assert second.rows.count
+
+        def broken() -> None:
+            raise RuntimeError("a fault")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(first, "close", broken)
+            with pytest.raises(RuntimeError, match="a fault"):
+                await exporter._finish_all()
+        assert exporter.rows_total > 0
+    assert len(rows_in(tmp_path / "out")) == 8
 
 
 async def test_files_that_cannot_be_stored_take_only_so_much_memory(
@@ -150,6 +229,24 @@ async def test_commits_wait_while_rows_come_faster_than_they_are_encoded(
         await encoding
         assert exporter._shards[0].rows.count == 0
     assert len(rows_in(tmp_path / "out")) == 3
+
+
+async def test_rows_are_taken_to_be_encoded_on_the_loop(
+    tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another thread could take them while commits add some."""
+    threads: list[threading.Thread] = []
+    take = ShardRows.take
+
+    def taking(rows: ShardRows) -> Any:
+        threads.append(threading.current_thread())
+        return take(rows)
+
+    monkeypatch.setattr(ShardRows, "take", taking)
+    async with exporting(tmp_path, clock) as (runtime, exporter):
+        await push(runtime, 3)
+        await exporter.finish(0)
+        assert threads == [threading.current_thread()]
 
 
 class NeverAnswers:
