@@ -42,6 +42,10 @@ def options_and_own(
     given, group = keywords.pop("headers", None), keywords.pop("group", None)
     if keywords or options is not None:
         options = with_keywords(options, keywords, function)
+    elif group is None and given is not None:
+        # A trace in every push: nothing else needs a look.
+        headers = headers_given(given)
+        return (None, headers, "") if fit_columns(headers) else (*headers_apart(None, headers), "")
     own = None if group is None else text_given("options.group", group)
     options, apart = group_apart(options)
     return *headers_apart(options, None if given is None else headers_given(given)), own or apart
