@@ -53,11 +53,6 @@ class Pushes(Generic[W]):
         """The headers of each."""
         return [own.headers for own in self.own]
 
-    @property
-    def groups(self) -> list[str]:
-        """The group of each."""
-        return [own.group for own in self.own]
-
     def payload_bytes(self) -> int:
         """Returns the size of the payloads."""
         return sum(map(len, self.payloads))

@@ -128,8 +128,8 @@ def request_of_batch(batch: Batch[BatchKey, Any]) -> pb.PushRequest:
     if pushes.have_payloads_alone():
         request.payloads.extend(pushes.payloads)
         return request
-    put_headers(request, pushes.headers)
-    job_keys, unique_keys = pushes.job_keys, pushes.unique_keys
+    job_keys, unique_keys, headers, groups = zip(*pushes.own, strict=True)
+    put_headers(request, headers)
     if any(job_keys) or any(unique_keys):
         request.atomic = False
     first = pushes.own[0]
@@ -142,7 +142,7 @@ def request_of_batch(batch: Batch[BatchKey, Any]) -> pb.PushRequest:
         return request
     request.payloads.extend(pushes.payloads)
     put_keys(request, job_keys, unique_keys)
-    put_groups(request, pushes.groups)
+    put_groups(request, groups)
     return request
 
 
