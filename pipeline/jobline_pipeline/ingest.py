@@ -4,8 +4,8 @@
                                        └──▶ files: what became of each
 
 Every write is left out where the batch has done it before, so a batch that was cut off runs again
-from the beginning. `events` comes first and reads every column: a damaged page shows there, before
-any other table has rows of its file.
+from the beginning. The look at the files reads every page: a damaged one shows there, before any
+table has rows of its file.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import reduce
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -23,10 +22,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType
 
 from jobline_pipeline import history
+from jobline_pipeline.bronze import add_events, exported
 from jobline_pipeline.gold import make_gold
-from jobline_pipeline.history import ExportedFile, Piece, Plan, Span
-from jobline_pipeline.schemas import spark_schema
-from jobline_pipeline.spark_failures import SPARK_FAILURES
+from jobline_pipeline.history import ExportedFile, Plan, Span
 from jobline_pipeline.store import Batch, Store
 from jobline_pipeline.tables import attempts, events, files, jobs, open_jobs
 from jobline_pipeline.tables.slo import Objective
@@ -74,11 +72,10 @@ class Work:
 def ingest(store: Store, work: Work, tell: Callable[[str], None]) -> Counts:
     """Brings all tables up to date with the files of one batch; `tell` hears of each step."""
     tell(f"looking at {len(work.files)} files")
-    planned = _plan(store, work, thoroughly=False)
+    planned = _plan(store, work)
     if planned.read:
         tell(f"events of {len(planned.read)} files")
-        planned = _take_events(store, work, planned)
-    if planned.read:
+        add_events(store, planned.read, work.batch)
         _make_silver(store, work, planned, tell)
     store.append(files.TABLE, _ledger(store, work, planned), work.batch)
     if planned.read:
@@ -92,9 +89,9 @@ def ingest(store: Store, work: Work, tell: Callable[[str], None]) -> Counts:
     )
 
 
-def _plan(store: Store, work: Work, *, thoroughly: bool) -> Plan:
+def _plan(store: Store, work: Work) -> Plan:
     def look(file: tuple[str, int]) -> ExportedFile:
-        return history.look_at(*file, now_us=work.now_us, thoroughly=thoroughly)
+        return history.look_at(*file, now_us=work.now_us, thoroughly=True)
 
     with ThreadPoolExecutor(_LOOKERS) as pool:
         seen = list(pool.map(look, work.files))
@@ -114,40 +111,6 @@ def _known(
     for row in ledger.select("folder", "shard", "first_offset", "last_offset").collect():
         known[row["folder"], row["shard"]].append((row["first_offset"], row["last_offset"]))
     return known
-
-
-def _take_events(store: Store, work: Work, planned: Plan) -> Plan:
-    """Writes `events`. If a page of a file is damaged, finds it, and goes on without that file."""
-    try:
-        store.append(events.TABLE, events.make(exported(store, planned.read)), work.batch)
-    except SPARK_FAILURES:
-        again = _plan(store, work, thoroughly=True)
-        if len(again.bad) == len(planned.bad):
-            raise
-        if again.read:
-            store.append(events.TABLE, events.make(exported(store, again.read)), work.batch)
-        return again
-    return planned
-
-
-def exported(store: Store, pieces: Sequence[Piece]) -> DataFrame:
-    """Returns the rows of the pieces, as exported."""
-    read = store.spark.read.schema(spark_schema())
-    whole = [p.file.path for p in pieces if p.spans is None and p.until_us is None]
-    frames = [read.parquet(*whole)] if whole else []
-    for piece in pieces:
-        if piece.spans is None and piece.until_us is None:
-            continue
-        rows = read.parquet(piece.file.path)
-        if piece.spans is not None:
-            offset = F.col("offset")
-            rows = rows.where(
-                reduce(lambda a, b: a | b, (offset.between(*span) for span in piece.spans))
-            )
-        if piece.until_us is not None:
-            rows = rows.where(F.col("at") <= F.timestamp_micros(F.lit(piece.until_us)))
-        frames.append(rows)
-    return reduce(lambda a, b: a.unionByName(b), frames)
 
 
 def _make_silver(store: Store, work: Work, planned: Plan, tell: Callable[[str], None]) -> None:
@@ -170,8 +133,7 @@ def _make_silver(store: Store, work: Work, planned: Plan, tell: Callable[[str], 
     later = [(first_us, work.now_us + history.AHEAD_US + 1)]
     ended = store.read(jobs.TABLE).where(is_within("ended_at", later, "date"))
     opened = store.read(open_jobs.TABLE).unionByName(open_jobs.openings(rows))
-    still_open = open_jobs.make(opened, ended).coalesce(1)
-    store.overwrite(open_jobs.TABLE, still_open, work.batch)
+    store.overwrite(open_jobs.TABLE, open_jobs.make(opened, ended), work.batch)
 
 
 def _spans(planned: Plan) -> list[tuple[int, int]]:

@@ -46,9 +46,21 @@ _LOCAL = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     # Of Spark's 200, most would be empty; adaptive execution joins those of small batches.
     "spark.sql.shuffle.partitions": "24",
+    # There is one executor, in this process: a laptop that slept for two minutes has not lost it.
+    "spark.network.timeout": "30d",
     # Files are listed here: a job with a task per file takes longer than the listing.
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "4096",
 }
+# Flags of a local driver. A batch is short: most of what it runs, it runs a few times.
+_FLAGS = (
+    "-XX:+UseParallelGC",
+    # Spark's classes fill the first 21 MB within a second, and each doubling is a full collection.
+    "-XX:MetaspaceSize=256m",
+    # Compiling for the last bit of speed pays for loops over rows, not for planning a table once.
+    "-XX:Tier4InvocationThreshold=50000",
+    "-XX:Tier4MinInvocationThreshold=6000",
+    "-XX:Tier4CompileThreshold=100000",
+)
 
 
 def open_session(
@@ -95,7 +107,7 @@ def launched(name: str, *, master: str, memory: str) -> SparkSession.Builder:
     # Tasks that run Python (the source `jobline`) take the interpreter of this environment.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(name).master(master)
-    flags = f"-XX:+UseParallelGC -Dlog4j2.configurationFile={_LOGGING.as_uri()}"
+    flags = f"{' '.join(_FLAGS)} -Xms{memory} -Dlog4j2.configurationFile={_LOGGING.as_uri()}"
     settings = {
         **_LOCAL,
         "spark.driver.memory": memory,

@@ -7,7 +7,7 @@ Each write belongs to a batch, and Delta leaves out a write of a batch that a ta
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from delta.tables import DeltaTable
 from pyspark.sql import functions as F
@@ -20,10 +20,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 
     from jobline_pipeline.tables.table import Table
-
-
-# Columns of large tables by whose least and greatest values files are skipped.
-_STATISTICS = ("shard", "offset", "at", "ended_at", "pushed_at", "job_id", "batch_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +36,27 @@ class Store:
     def __init__(self, spark: SparkSession, root: str) -> None:
         self.spark = spark
         self.root = root.rstrip("/")
+        self._there: set[str] = set()  # tables that were seen: nothing takes them away again
 
     def path(self, table: Table) -> str:
         """Returns where a table is."""
         return f"{self.root}/{table.layer}/{table.name}"
 
+    @property
+    def jvm(self) -> Any:
+        """Spark's own JVM; None with Spark Connect, where it is another machine's."""
+        return getattr(self.spark, "_jvm", None)
+
+    @property
+    def java_session(self) -> Any:
+        """The session as that JVM knows it."""
+        return self.spark._jsparkSession  # noqa: SLF001 - no public way
+
     def exists(self, table: Table) -> bool:
         """Returns whether the table was ever written."""
-        return bool(DeltaTable.isDeltaTable(self.spark, self.path(table)))
+        if table.name not in self._there and DeltaTable.isDeltaTable(self.spark, self.path(table)):
+            self._there.add(table.name)
+        return table.name in self._there
 
     def read(self, table: Table) -> DataFrame:
         """Returns the rows of a table; none if it was never written."""
@@ -89,12 +98,22 @@ class Store:
         writer = rows.write.format("delta")
         if table.partition:
             writer = writer.partitionBy(table.partition)
-            if not self.exists(table):
-                # Statistics of forty columns cost a third of a write; these are filtered by.
-                known = {column.name for column in table.columns}
-                kept = ",".join(name for name in _STATISTICS if name in known)
-                writer = writer.option("delta.dataSkippingStatsColumns", kept)
+        if not self.exists(table):
+            for key, value in skipping(table).items():
+                writer = writer.option(key, value)
         return writer.option("txnAppId", batch.query).option("txnVersion", batch.number)
+
+
+def skipping(table: Table) -> dict[str, str]:
+    """Returns Delta's properties of a new table: the columns that have statistics.
+
+    Those of all columns cost a third of a write of a large table, and for a small one they are
+    most of the code that Spark compiles to write it.
+    """
+    kept = table.skipped_by or ((table.window,) if table.window else ())
+    if not kept:
+        return {"delta.dataSkippingNumIndexedCols": "0"}
+    return {"delta.dataSkippingStatsColumns": ",".join(kept)}
 
 
 def nothing(spark: SparkSession, table: Table) -> DataFrame:

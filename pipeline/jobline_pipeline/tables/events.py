@@ -22,6 +22,7 @@ TABLE = Table(
     ),
     key=("shard", "offset"),
     partition="date",
+    skipped_by=("shard", "offset", "at", "pushed_at", "job_id", "batch_id"),
 )
 
 

@@ -25,4 +25,5 @@ TABLE = Table(
         Column("batch", LONG, "The batch of that query."),
     ),
     key=("path",),
+    skipped_by=("folder",),
 )

@@ -87,6 +87,13 @@ def make(jobs: DataFrame, pushed: DataFrame) -> DataFrame:
     )  # fmt: skip
 
 
+def members(jobs: DataFrame, pushed: DataFrame) -> DataFrame:
+    """Takes what `make` takes; returns the `job_id` of each job that waits or is waited for."""
+    edges = _edges(jobs, pushed)
+    awaited = edges.select(F.col("awaited_id").alias("job_id"))
+    return edges.select("job_id").unionByName(awaited).distinct()
+
+
 def _edges(jobs: DataFrame, pushed: DataFrame) -> DataFrame:
     """Returns (job_id, awaited_id): who waits for whom."""
     children = jobs.where(F.col("parent_id").isNotNull()).select(

@@ -55,6 +55,7 @@ TABLE = Table(
     ),
     key=("job_id", "offset"),
     partition="date",
+    skipped_by=("ended_at", "job_id", "batch_id"),
 )
 
 

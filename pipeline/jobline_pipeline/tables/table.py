@@ -31,7 +31,8 @@ class Table:
     """One table of a layer.
 
     `window` is the column by whose ranges rows are made again, and `grain` how these ranges are
-    rounded, in seconds: 60 or 3600. Tables without a window are appended to or replaced.
+    rounded, in seconds: 60 or 3600. Tables without a window are appended to or replaced. Files are
+    skipped by the least and greatest values of `skipped_by`, or else of the window.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Table:
     window: str | None = None
     grain: int = 60
     partition: str | None = None
+    skipped_by: tuple[str, ...] = ()
 
     def schema(self) -> t.StructType:
         """Returns the schema of the table."""
