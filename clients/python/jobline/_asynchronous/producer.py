@@ -107,8 +107,7 @@ class Producer(Observer):
             options, headers, group = options_and_own(options, more, "push")
         own = NOTHING
         if job_key is not None or unique_key is not None or headers is not None or group:
-            unique = "" if unique_key is None else unique_key_of(unique_key)
-            own = Own("" if job_key is None else key_of(job_key), unique, headers, group)
+            own = Own(key_of(job_key), unique_key_of(unique_key), headers, group)
         batch_key = BatchKey(queue, options, name, bool(content_type), delay, run_at, level)
         if self._push_middleware:
             job = outgoing_of_one(batch_key, data, own)
