@@ -6,6 +6,7 @@ import pytest
 
 from jobline_server.engine import limits
 from jobline_server.engine.commands import RefusalKind, Refused
+from jobline_server.engine.decide.admin import decide_cancel
 from jobline_server.engine.decide.groups import decide_pause_group, decide_resume_group
 from jobline_server.engine.gates import UNTIL_NOTICE
 from jobline_server.engine.group_settings import GroupSettings
@@ -145,6 +146,20 @@ def test_jobs_that_were_let_in_go_before_those_that_wait(world: FairWorld) -> No
     world.check()
     assert world.ids() == ids
     assert image_of(world.recovered()) == image_of(world.shard)
+
+
+def test_cancelled_jobs_of_a_tenant_are_in_no_group_when_the_queue_is_fair_no_more(
+    world: FairWorld,
+) -> None:
+    """Lanes still have them, as nobody has taken anything from there since."""
+    world.settings(fair=True)
+    ids = world.jobs("a", "a", "b", "a")
+    decide_cancel(world.shard, world.now, ids[1:3])
+    world.commit()
+    world.settings(fair=False)
+    world.check()
+    assert world.ids() == [ids[0]]
+    assert [group.name for group in world.queue().groups] == ["a"]
 
 
 @pytest.mark.parametrize("fair", [True, False])

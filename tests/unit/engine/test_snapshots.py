@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from jobline_server.engine.apply.noted import note_jobs
 from jobline_server.engine.job import Job
+from jobline_server.engine.load import Load
 from jobline_server.engine.queue import Queue
+from jobline_server.engine.shard import Shard
 from jobline_server.engine.snapshots import alike, jobs_noted
 from jobline_server.engine.values import DEFAULT_OPTIONS, Attempt, AttemptOutcome, JobState
 
@@ -42,3 +45,15 @@ def test_the_first_lease_is_known_while_the_history_reaches_back_so_far() -> Non
         each.leased_ms = 9_000
         each.writable_details().history = (attempt,)
     assert jobs_noted([never, again, long]).first_leased_ms == [0, 5_000, 0]
+
+
+def test_jobs_that_are_in_no_journal_are_in_no_history() -> None:
+    shard = Shard(0, epoch=1, load=Load(keeps_history=True))
+    queue = Queue("q", 1, 0)
+    stored, volatile = job(1, queue), job(2, queue)
+    volatile.volatile = True
+    note_jobs(shard, [volatile])
+    assert shard.effects == []
+    note_jobs(shard, [volatile, stored])
+    (noted,) = shard.effects
+    assert noted == jobs_noted([stored])
