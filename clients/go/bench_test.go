@@ -1,6 +1,7 @@
 package jobline_test
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -44,4 +45,32 @@ func BenchmarkPush(b *testing.B) {
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "jobs/s")
 		})
 	}
+}
+
+// BenchmarkWorker is a worker whose handler returns at once, on jobs that were pushed before.
+func BenchmarkWorker(b *testing.B) {
+	client, ctx, queue := newClient(b, nil), newContext(b), newQueue(b)
+	payloads := make([][]byte, 10_000)
+	for i := range payloads {
+		payloads[i] = make([]byte, 100)
+	}
+	for left := b.N; left > 0; left -= len(payloads) {
+		if _, err := client.PushPayloads(ctx, queue, payloads[:min(left, len(payloads))], nil); err != nil {
+			b.Fatal(err)
+		}
+	}
+	worker := newWorker(b, jobline.WorkerOptions{})
+	var done atomic.Int64
+	all := make(chan struct{})
+	jobline.Handle(worker, queue, "", func(context.Context, *jobline.Job[[]byte]) (jobline.NoResult, error) {
+		if done.Add(1) == int64(b.N) {
+			close(all)
+		}
+		return jobline.NoResult{}, nil
+	})
+	b.ResetTimer()
+	stop := start(b, worker)
+	<-all
+	stop() // it has confirmed all acks then
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "jobs/s")
 }

@@ -7,6 +7,10 @@ import (
 
 const jsonType = "application/json"
 
+// Encode returns the bytes of a payload as Push would store them, and their content type: "" for
+// bytes. It returns ErrCodec for what has no JSON.
+func Encode(value any) (data []byte, contentType string, err error) { return encode(value) }
+
 // encode returns the bytes of a value and their content type, "" for bytes.
 func encode(value any) ([]byte, string, error) {
 	switch v := value.(type) {

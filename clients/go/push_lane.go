@@ -4,6 +4,7 @@ import (
 	"maps"
 	"reflect"
 	"time"
+	"unicode/utf8"
 
 	"google.golang.org/protobuf/proto"
 
@@ -52,6 +53,9 @@ func newPush(out *Outgoing) (*push, error) {
 	if err := refuseAlone(o); err != nil {
 		return nil, err
 	}
+	if err := refuseNoText(out); err != nil {
+		return nil, err
+	}
 	rest := *o
 	rest.Name, rest.JobKey, rest.Headers, rest.ContentType = "", "", nil, ""
 	rest.AckLevel, rest.UniqueKey, rest.Group = 0, "", ""
@@ -83,6 +87,25 @@ func refuseAlone(o *PushOptions) error {
 		return refuse("options.sticky", "needs a group")
 	case len(o.DependsOnIndexes) > 0:
 		return refuse("depends_on_indexes", "a single push has no other jobs: use PushMany")
+	}
+	return nil
+}
+
+// refuseNoText refuses what no message can hold, before it is in one with the pushes of others.
+func refuseNoText(out *Outgoing) error {
+	o := &out.Options
+	for _, one := range [...]struct{ field, text string }{
+		{"queue", out.Queue}, {"options.name", o.Name}, {"options.content_type", o.ContentType},
+		{"job_key", o.JobKey}, {"options.unique_key", o.UniqueKey}, {"options.group", o.Group},
+	} {
+		if !utf8.ValidString(one.text) {
+			return refuse(one.field, "is not UTF-8")
+		}
+	}
+	for key, value := range o.Headers {
+		if !utf8.ValidString(key) || !utf8.ValidString(value) {
+			return refuse("options.headers", "the header %q is not UTF-8", key)
+		}
 	}
 	return nil
 }
