@@ -64,32 +64,24 @@ func (r *workerRun) execute(s *slot, jobs []*LeasedJob, handler Handler, settle 
 	defer func() {
 		if !hasReturned { // runtime.Goexit
 			settle(ctx, &panicError{value: "the handler ended its goroutine", stack: string(debug.Stack())})
-			r.finish(jobs)
 		}
 	}()
 	err := r.call(ctx, jobs, handler)
 	hasReturned = true
 	settle(ctx, err)
-	r.finish(jobs)
 }
 
 // begin reports whether any of the jobs is held, just before their handler begins.
 func (r *workerRun) begin(jobs []*LeasedJob) bool {
 	isAny := false
 	for _, job := range jobs {
-		if r.session.begin(job.job) {
+		if job.job.Begin() {
 			isAny = true
 		} else {
 			job.stop(StopLeaseLost)
 		}
 	}
 	return isAny
-}
-
-func (r *workerRun) finish(jobs []*LeasedJob) {
-	for _, job := range jobs {
-		r.session.ended(job.job)
-	}
 }
 
 func (r *workerRun) call(ctx context.Context, jobs []*LeasedJob, handler Handler) (err error) {

@@ -69,16 +69,6 @@ func (f *flowCalls) pending() int {
 	return len(f.waiting)
 }
 
-func (f *flowCalls) jobs() map[*stream.Job]struct{} {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	found := map[*stream.Job]struct{}{}
-	for job := range f.waiting {
-		found[job] = struct{}{}
-	}
-	return found
-}
-
 // push pushes the children of a job soon.
 func (f *flowCalls) push(job *LeasedJob, children []FlowJob) {
 	if len(children) == 0 {

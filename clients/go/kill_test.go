@@ -162,6 +162,9 @@ func TestPausedServerIsTakenUpAgain(t *testing.T) {
 	worker := workerOf(t, server.Address, jobline.WorkerOptions{})
 	jobline.Handle(worker, "q", "", func(_ context.Context, job *jobline.Job[int]) (int, error) { return job.Payload, nil })
 	start(t, worker)
+	if err := client.Connect(ctx); err != nil {
+		t.Fatal(err)
+	}
 	if err := server.Pause(); err != nil {
 		t.Fatal(err)
 	}

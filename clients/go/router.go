@@ -36,10 +36,8 @@ func (r *router) take(received *stream.Received) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.closed {
-		for _, job := range received.Jobs { // leased before the server knew that this worker stops
-			r.run.session.settle(stream.Interrupted(job.ID, job.Delivery))
-		}
+	if r.closed { // leased before the server knew that this worker stops
+		r.run.session.release((*stream.Session).ReleaseWaiting)
 		return
 	}
 	r.run.runners.put(r.route(received.Jobs))

@@ -97,7 +97,7 @@ func (r *workerRun) settleStopped(ctx context.Context, job *LeasedJob, err error
 		r.fail(job, err, nil)
 	case *reason == StopCancelled:
 		r.session.settle(failItem(job, nil, joblinev1.FailAction_FAIL_ACTION_CANCEL))
-	case *reason == StopWorker && isOnce(job.job):
+	case *reason == StopWorker && job.job.IsOnce():
 		// It has begun: whether it may run again is a matter of its attempts.
 		m := &joblinev1.JobError{Type: "Interrupted", Message: "the worker stopped while the job ran"}
 		r.session.settle(failItem(job, m, joblinev1.FailAction_FAIL_ACTION_RETRY))

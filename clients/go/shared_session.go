@@ -24,7 +24,6 @@ type sharedSession struct {
 	mu       sync.Mutex
 	session  *stream.Session
 	window   *pacing.Window
-	begun    map[*stream.Job]struct{} // jobs that may run only once, and whose handlers have begun
 	finished int64
 
 	outcomes sync.Mutex
@@ -42,7 +41,7 @@ type ackOf struct {
 func newSharedSession(session *stream.Session, window *pacing.Window, log *slog.Logger) *sharedSession {
 	return &sharedSession{
 		session: session, window: window, log: log,
-		wake: make(chan struct{}, 1), begun: map[*stream.Job]struct{}{},
+		wake: make(chan struct{}, 1),
 	}
 }
 
@@ -52,32 +51,6 @@ func (s *sharedSession) wakeWriter() {
 	default:
 	}
 }
-
-// begin reports whether the lease of a job is held, just before its handler begins.
-func (s *sharedSession) begin(job *stream.Job) bool {
-	if !isOnce(job) {
-		return job.IsHeld()
-	}
-	// Or it might be released at the moment when it begins.
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if job.IsHeld() {
-		s.begun[job] = struct{}{}
-		return true
-	}
-	return false
-}
-
-// ended forgets that a handler has begun.
-func (s *sharedSession) ended(job *stream.Job) {
-	if isOnce(job) {
-		s.mu.Lock()
-		delete(s.begun, job)
-		s.mu.Unlock()
-	}
-}
-
-func isOnce(job *stream.Job) bool { return job.Options().GetDelivery() == DeliverOnce }
 
 func (s *sharedSession) ack(job *stream.Job, result []byte) {
 	s.outcomes.Lock()
@@ -251,27 +224,15 @@ func (s *sharedSession) checkSilence() (isSilent bool, pause time.Duration) {
 	return isSilent, pause
 }
 
-// releaseHeld releases all held leases except those to keep, and returns how many. Jobs that may run
-// only once and have begun are left to the server, which ends them.
-func (s *sharedSession) releaseHeld(keep map[*stream.Job]struct{}) []*stream.Job {
+// release gives jobs back, and returns how many: those that have not begun, or all.
+func (s *sharedSession) release(of func(*stream.Session) int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.takeOutcomes()
-	var released []*stream.Job
-	for id, job := range s.session.Held() {
-		if _, isKept := keep[job]; isKept {
-			continue
-		}
-		if _, hasBegun := s.begun[job]; hasBegun {
-			s.session.Leave(job)
-			continue
-		}
-		s.session.Settle(stream.Interrupted(id, job.Delivery))
-		released = append(released, job)
-	}
-	s.released.Add(int64(len(released)))
+	count := of(s.session)
+	s.released.Add(int64(count))
 	s.wakeWriter()
-	return released
+	return count
 }
 
 // state returns how many leases are held, and how many jobs were settled since the start.

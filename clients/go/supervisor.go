@@ -116,27 +116,13 @@ func (r *workerRun) step() {
 func (r *workerRun) finishRunning() {
 	r.session.locked((*stream.Session).Drain)
 	r.router.close()
-	for _, job := range r.session.releaseHeld(r.kept()) {
-		// It may have started at the moment when it was released.
-		if leased := r.runners.find(job); leased != nil {
-			leased.stop(StopWorker)
-		}
-	}
-}
-
-// kept returns the jobs whose handlers run, or wait for their children to be pushed.
-func (r *workerRun) kept() map[*stream.Job]struct{} {
-	keep := r.flows.jobs()
-	for _, job := range r.runners.running() {
-		keep[job.job] = struct{}{}
-	}
-	return keep
+	r.session.release((*stream.Session).ReleaseWaiting)
 }
 
 // releaseRest releases what is still held, and logs the handlers that did not stop.
 func (r *workerRun) releaseRest() {
-	released := r.session.releaseHeld(nil)
+	released := r.session.release((*stream.Session).ReleaseAll)
 	if count, stacks := r.runners.stacks(); count > 0 {
-		r.log.Error("handlers did not stop in time", "handlers", count, "released", len(released), "stacks", stacks)
+		r.log.Error("handlers did not stop in time", "handlers", count, "released", released, "stacks", stacks)
 	}
 }

@@ -16,11 +16,25 @@ type Job struct {
 	Index        int                  // in the run
 	ReceivedAt   time.Time
 
-	isGone atomic.Bool
+	state atomic.Int32
 }
 
+// States of a job: one that waits may be begun or released, and only one of the two.
+const (
+	waiting int32 = iota
+	begun
+	gone // its lease is settled or lost
+)
+
+// Begin begins a job; it returns false if its lease was settled or lost while it waited. Safe for use
+// by many goroutines.
+func (j *Job) Begin() bool { return j.state.CompareAndSwap(waiting, begun) }
+
+// HasBegun reports whether the job was begun, and is still held.
+func (j *Job) HasBegun() bool { return j.state.Load() == begun }
+
 // IsHeld reports whether the lease is held and not settled. Safe for use by many goroutines.
-func (j *Job) IsHeld() bool { return !j.isGone.Load() }
+func (j *Job) IsHeld() bool { return j.state.Load() != gone }
 
 // Options returns what the job was pushed with; the jobs of a run share them.
 func (j *Job) Options() *joblinev1.JobOptions {
@@ -28,6 +42,11 @@ func (j *Job) Options() *joblinev1.JobOptions {
 		return j.Run.GetOptions()
 	}
 	return j.Message.GetOptions()
+}
+
+// IsOnce reports whether the job may run only once.
+func (j *Job) IsOnce() bool {
+	return j.Options().GetDelivery() == joblinev1.DeliveryMode_DELIVERY_MODE_ONCE
 }
 
 func (j *Job) lease() lease { return lease{j.ID, j.Delivery} }

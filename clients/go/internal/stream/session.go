@@ -169,7 +169,7 @@ func (s *Session) lose(job *Job, reason joblinev1.RevokeReason, received *Receiv
 
 func (s *Session) drop(job *Job) {
 	delete(s.held, job.ID)
-	job.isGone.Store(true)
+	job.state.Store(gone)
 }
 
 // Frames returns the frames that are due now, in order.

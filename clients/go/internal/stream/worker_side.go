@@ -41,6 +41,33 @@ func (s *Session) Leave(job *Job) bool {
 	return true
 }
 
+// ReleaseWaiting gives back all jobs that have not begun, and returns how many.
+func (s *Session) ReleaseWaiting() int {
+	count := 0
+	for _, job := range s.held {
+		if job.state.CompareAndSwap(waiting, gone) {
+			s.Settle(Interrupted(job.ID, job.Delivery))
+			count++
+		}
+	}
+	return count
+}
+
+// ReleaseAll gives back all jobs, and returns how many. Those that may run only once, and have begun,
+// are left to the server, which ends them.
+func (s *Session) ReleaseAll() int {
+	count := s.ReleaseWaiting()
+	for _, job := range s.held {
+		if job.IsOnce() {
+			s.Leave(job)
+			continue
+		}
+		s.Settle(Interrupted(job.ID, job.Delivery))
+		count++
+	}
+	return count
+}
+
 // Fence calls passed when the server has handled all reports so far.
 func (s *Session) Fence(passed func()) { s.settles.fence(passed) }
 
