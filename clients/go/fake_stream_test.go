@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -103,21 +104,17 @@ func TestBusyHandlersDoNotSilenceTheWorker(t *testing.T) {
 		}
 	})
 	worker := workerOf(t, address, jobline.WorkerOptions{Concurrency: 4, SoftStop: time.Millisecond, HardStop: time.Millisecond})
-	free := make(chan struct{})
+	var free atomic.Bool
 	jobline.Handle(worker, "q", "", func(context.Context, *jobline.Job[int]) (int, error) {
-		for {
-			select {
-			case <-free:
-				return 1, nil
-			default: // busy
-			}
+		for !free.Load() { // busy
 		}
+		return 1, nil
 	})
 	start(t, worker)
 	for range 5 {
 		<-frames
 	}
-	close(free)
+	free.Store(true)
 }
 
 func TestRefusedStreamEndsTheRunAndABrokenOneIsOpenedAgain(t *testing.T) {

@@ -49,7 +49,11 @@ func (c *Client) through(ctx context.Context, jobs []*Outgoing, send PushFunc) (
 	for i := len(c.middleware) - 1; i >= 0; i-- {
 		next = c.middleware[i](next)
 	}
-	return next(ctx, jobs)
+	pushed, err := next(ctx, jobs)
+	if err == nil && len(pushed) != count {
+		return nil, newError(ErrInternal, "middleware returned %d outcomes of %d jobs", len(pushed), count)
+	}
+	return pushed, err
 }
 
 const tracerName = "github.com/jobline/jobline/clients/go"
