@@ -31,6 +31,7 @@ from jobline._enums import (
 )
 from jobline._filters import DeadFilter, JobFilter
 from jobline._flow_values import Flow, FlowJob, FlowNode, FlowPushed
+from jobline._function_job import FunctionJob
 from jobline._group_values import Group, GroupSettings, OnDeadHead
 from jobline._job_end import JobEnd
 from jobline._job_log import JobLog, LogLevel, LogLine
@@ -143,6 +144,7 @@ __all__ = [
     "FlowJob",
     "FlowNode",
     "FlowPushed",
+    "FunctionJob",
     "Group",
     "GroupSettings",
     "HandlerSummary",
