@@ -75,7 +75,7 @@ class FunctionJob(JobType[Any, R]):
                 named[name] = value
             elif name in _OF_PUSH or name in others:
                 how[name] = value
-            elif parameters.takes_more:
+            elif parameters.may_be_more(name):
                 named[name] = value
             else:
                 parameters.refuse_unknown(name, [*_OF_PUSH, *others])

@@ -18,7 +18,7 @@ import difflib
 import functools
 import inspect
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NoReturn, NotRequired, TypedDict
 
@@ -38,8 +38,10 @@ class Parameters(OwnReader):
     parameter that gets the context, "" without one. `takes_more`: `**more` takes other names.
     """
 
-    def __init__(self, function: Callable[..., Any], form: _Form) -> None:
+    def __init__(self, function: Callable[..., Any], form: _Form, signature: Iterable[str]) -> None:
         self._function = function
+        # What the function has beside its values: no job may set it, not even by `**more`.
+        self._own = frozenset(signature) - {parameter.name for parameter in form.values}
         self._parameters = {parameter.name: parameter for parameter in form.values}
         self.names = tuple(self._parameters)
         self.by_place = tuple(
@@ -88,6 +90,10 @@ class Parameters(OwnReader):
 
     # ------------------------------------------------------------------ pushing
 
+    def may_be_more(self, name: str) -> bool:
+        """Returns whether `**more` takes a name that is no parameter."""
+        return self.takes_more and name not in self._own
+
     def bind(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> dict[str, Any]:
         """Returns values by name: those given by position as a call of the function would take
         them, without the context. Raises TypeError for too many, or for one that is given twice.
@@ -119,7 +125,7 @@ class Parameters(OwnReader):
             )
         parts = []
         for name, value in values.items():
-            if name not in self._parameters and not self.takes_more:
+            if name not in self._parameters and not self.may_be_more(name):
                 self.refuse_unknown(name)
             parts.append(json.dumps(name).encode() + b":" + self._encoded(name, value))
         for name in self.required:
@@ -166,10 +172,8 @@ class Parameters(OwnReader):
             if name not in found:
                 self._refuse(name, f"is missing: {_said(self.hints[name])} is expected")
         if self.takes_more:
-            others = value.keys() - self._parameters.keys() - {self.context}
-            found.update(
-                (name, self._read(name, self._more_hint, value[name])) for name in sorted(others)
-            )
+            others = [name for name in value if name not in found and self.may_be_more(name)]
+            found.update((name, self._read(name, self._more_hint, value[name])) for name in others)
         return found
 
     def _read(self, name: str, hint: Any, value: Any) -> Any:
@@ -272,4 +276,4 @@ def parameters_of(function: Callable[..., Any]) -> Parameters | None:
                 f"{name_of(function)} takes {each.name!r} by position alone, before /: the values "
                 "of a job are given by name"
             )
-    return Parameters(function, form)
+    return Parameters(function, form, [each.name for each in parameters])

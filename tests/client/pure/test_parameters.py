@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -231,6 +232,22 @@ def test_a_function_of_one_payload_may_run_what_several_values_were_declared_for
     worker.handler("q")(two)
     assert route_of("q", "", two).is_async is False
     assert route_of_type(resize).is_async is True
+
+
+def test_a_payload_sets_nothing_but_values():
+    """Neither what the function has of its own, nor what was bound, nor the context."""
+
+    def guarded(a, b, _db="real", *, context, token, **more):
+        return a, b, _db, context, token, more
+
+    route = route_of("q", "", partial(guarded, token="bound"))
+    payload = b'{"a":1,"b":2,"_db":"x","context":2,"token":"x","c":3}'
+    context = make_context()
+    found = route.function(route.decode(leased(payload)), context)
+    assert found == (1, 2, "real", context, "bound", {"c": 3})
+    declared = job(queue="q")(guarded)
+    with pytest.raises(TypeError, match="unexpected keyword argument '_db'"):
+        declared.push(Recorder(), a=1, b=2, token="t", _db="x")
 
 
 def test_schemas_have_the_parameters():
