@@ -55,6 +55,8 @@ install_grpcurl() {
 install_tools() {
   python3 -c 'import ensurepip, venv' 2>/dev/null || apt_install python3-venv
   command -v curl >/dev/null || apt_install curl
+  # The tests of the outbox run a PostgreSQL of their own, and are skipped without its programs.
+  compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || apt_install postgresql
   command -v h2load >/dev/null || apt_install nghttp2-client
   command -v npm >/dev/null || apt_install nodejs npm
   install_go

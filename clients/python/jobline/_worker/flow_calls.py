@@ -1,4 +1,4 @@
-"""`FlowCalls`: what the handlers of a worker do with flows, by calls beside the stream.
+"""`FlowCalls`: what the handlers of a worker do with other jobs, by calls beside the stream.
 
 A handler that returned `WaitFor` is over, and its place is given to another. Its job is held until
 its children are stored, which ends the lease in the same transaction. A call may overtake the
@@ -12,7 +12,9 @@ import threading
 import time
 from collections.abc import Callable
 from queue import SimpleQueue
+from typing import Any
 
+from jobline._asynchronous.client import AsyncClient
 from jobline._backoff import as_asked
 from jobline._blocking.client import Client
 from jobline._context import Context
@@ -21,7 +23,9 @@ from jobline._ids import RequestIds
 from jobline._leased import LeasedJob
 from jobline._outcomes import WaitFor
 from jobline._requests import fail_item
+from jobline._spawns import push_spawned
 from jobline._stream.frames import interrupted_release
+from jobline._values import Pushed
 from jobline._worker.log import attempt_failed
 from jobline._worker.shared_session import SharedSession
 from jobline._worker.stream import Address
@@ -42,7 +46,7 @@ LOOKS_MAX = 5
 
 
 class FlowCalls:
-    """Reads the children of jobs, and pushes those that handlers wait for.
+    """Reads the children of jobs, and pushes those that handlers wait for, and those they spawn.
 
     `done` is called with the context of each job whose children were pushed, or could not be; set
     by those who count what runs.
@@ -57,6 +61,7 @@ class FlowCalls:
         self._lock = threading.Lock()
         self._client: Client | None = None
         self._stopping = threading.Event()
+        self._async_client: AsyncClient | None = None
         self._closed = threading.Event()
         self.pending: set[tuple[int, int]] = set()
         """Jobs whose children are to be pushed, as (id, delivery)."""
@@ -73,6 +78,22 @@ class FlowCalls:
             except Unavailable:
                 if time.monotonic() > give_up_at or self._closed.wait(PAUSE):
                     raise
+
+    def spawn(
+        self, job: Any, values: tuple[Any, ...], own: dict[str, Any], how: dict[str, Any]
+    ) -> Pushed:
+        """Pushes a job for a plain handler."""
+        pushed: Pushed = push_spawned(self._connected(), job, values, own, how)
+        return pushed
+
+    async def spawn_async(
+        self, job: Any, values: tuple[Any, ...], own: dict[str, Any], how: dict[str, Any]
+    ) -> Pushed:
+        """Pushes a job for an async handler, on the worker's loop."""
+        if self._async_client is None:
+            self._async_client = AsyncClient(**self._settings())
+        pushed: Pushed = await push_spawned(self._async_client, job, values, own, how)
+        return pushed
 
     def push(self, context: Context, outcome: WaitFor) -> None:
         """Pushes the children of a job soon."""
@@ -103,17 +124,26 @@ class FlowCalls:
             if self._client is not None:
                 self._client.close()
 
+    async def close_async(self) -> None:
+        """Closes what async handlers pushed with; once all of them have ended."""
+        if self._async_client is not None:
+            await self._async_client.close()
+
     def _connected(self) -> Client:
         """Returns the client, made at the first call: few workers need one."""
         with self._lock:
             if self._client is None:
-                address = self._address
-                self._client = Client(
-                    address.target,
-                    credentials=address.credentials,
-                    metadata=dict(address.metadata),
-                )
+                self._client = Client(**self._settings())
             return self._client
+
+    def _settings(self) -> dict[str, Any]:
+        """Returns the settings of a client of the worker's server."""
+        address = self._address
+        return {
+            "target": address.target,
+            "credentials": address.credentials,
+            "metadata": dict(address.metadata),
+        }
 
     def _run(self) -> None:
         while (work := self._work.get()) is not None:

@@ -13,7 +13,8 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
-from jobline._context import CancelReason, Context
+from jobline._cancel_reason import CancelReason
+from jobline._context import Context
 from jobline._worker.drain import Drain, Stage
 from jobline._worker.execution import Execution
 from jobline._worker.grace_periods import GracePeriods
