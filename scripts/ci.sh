@@ -60,6 +60,9 @@ install_tools() {
   command -v curl >/dev/null || apt_install curl
   command -v h2load >/dev/null || apt_install nghttp2-client
   command -v npm >/dev/null || apt_install nodejs npm
+  # Programs of docs/clients.md.
+  command -v ruby >/dev/null || apt_install ruby
+  command -v mcs >/dev/null || apt_install mono-mcs mono-runtime libmono-system-net-http4.0-cil
   install_grpcurl || echo "missing: grpcurl (what needs it is skipped and says so)"
   python3 --version
   command -v h2load grpcurl curl node || true
