@@ -129,6 +129,10 @@ model: $(SETUP)  ## Try more random histories beside the reference model, and cr
 test-faults: $(SETUP)  ## Run the tests that kill servers and fill disks
 	$(BIN)/pytest -m fault
 
+.PHONY: conformance
+conformance: $(SETUP)  ## Run the vectors that every client must pass through the Python client
+	$(BIN)/pytest tests/conformance
+
 # The rooms that hold the rules, by the tests that run in their own process. What only a random history
 # happens to reach has no test that says what it does.
 .PHONY: coverage

@@ -60,6 +60,9 @@ install_tools() {
   command -v h2load >/dev/null || apt_install nghttp2-client
   command -v npm >/dev/null || apt_install nodejs npm
   install_go
+  # Programs of docs/clients.md.
+  command -v ruby >/dev/null || apt_install ruby || echo "missing: ruby"
+  command -v mcs >/dev/null || apt_install mono-mcs mono-runtime libmono-system-net-http4.0-cil || echo "missing: mono"
   install_grpcurl || echo "missing: grpcurl (what needs it is skipped and says so)"
   python3 --version
   command -v h2load grpcurl curl node || true
