@@ -48,8 +48,13 @@ def steps() -> Iterator[Steps]:
 
 
 @contextmanager
-def opened(tables: str, *, memory: str, must_exist: bool = True) -> Iterator[Store]:
-    """The tables, with a session of Spark around them. Errors of Spark become a PipelineError."""
+def opened(
+    tables: str, *, memory: str, must_exist: bool = True, short: bool = False
+) -> Iterator[Store]:
+    """The tables, with a session of Spark around them. Errors of Spark become a PipelineError.
+
+    `short` is for what takes seconds: see `session.open_session`.
+    """
     if must_exist:
         _must_exist(tables)
     # Imported here: it takes a second, and a wrong path shall be told at once.
@@ -58,7 +63,7 @@ def opened(tables: str, *, memory: str, must_exist: bool = True) -> Iterator[Sto
     from jobline_pipeline.store import Store  # noqa: PLC0415
 
     try:
-        with session(memory=memory) as spark:
+        with session(memory=memory, short=short) as spark:
             yield Store(spark, tables)
     except SPARK_FAILURES as error:
         if os.environ.get("JOBLINE_PIPELINE_DEBUG"):

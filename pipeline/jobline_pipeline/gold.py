@@ -7,8 +7,9 @@ matter, and a second time changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -60,7 +61,6 @@ class Gold:
                 queue_minutes.TABLE,
                 lambda: queue_minutes.make(self._of(queue_minutes.TABLE, events)),
             ),
-            (flows.TABLE, self._flows),
             (capacity.TABLE, lambda: capacity.make(self._of(capacity.TABLE, attempts))),
             (versions.TABLE, lambda: versions.make(self._of(versions.TABLE, attempts))),
             (fairness.TABLE, lambda: fairness.make(self._of(fairness.TABLE, attempts))),
@@ -70,7 +70,9 @@ class Gold:
         if objectives:
             made.append((slo.TABLE, lambda: self._slo(objectives)))
         steps = [(table.name, self._replacing(table, make)) for table, make in made]
-        return [*steps, (batches.TABLE.name, self._batches), (errors.TABLE.name, self._errors)]
+        others = [(flows, self._flows), (batches, self._batches), (errors, self._errors)]
+        named = [(module.TABLE.name, make) for module, make in others]
+        return [steps[0], *named, *steps[1:]]
 
     def _of(self, table: Table, source: object) -> DataFrame:
         """The rows of a source table that lie in the minutes or hours touched of `table`."""
@@ -93,22 +95,18 @@ class Gold:
         ranges = self._ranges(flows.TABLE)
         return [(ranges[0][0] - LOOK_BACK_US, ranges[-1][1])]
 
-    def _flows(self) -> DataFrame:
-        back = self._looking_back()
+    def _flows(self) -> None:
+        back, ranges = self._looking_back(), self._ranges(flows.TABLE)
         waiting = self._within(events.TABLE, back).where(F.col("depends_on").isNotNull())
-        children = self._within(jobs.TABLE, back).where(F.col("parent_id").isNotNull())
-        # Of the jobs, only those that are in a flow: a few, so that the join is one of hashes.
-        members = (
-            children.select(F.col("job_id").alias("member"))
-            .unionByName(children.select(F.col("parent_id").alias("member")))
-            .unionByName(waiting.select(F.col("job_id").alias("member")))
-            .unionByName(waiting.select(F.explode("depends_on").alias("member")))
-            .distinct()
-        )
         ended = self._within(jobs.TABLE, back)
-        in_flows = ended.join(members, ended["job_id"] == members["member"], how="left_semi")
-        made = flows.make(in_flows, waiting.select("job_id", "depends_on"))
-        return made.where(is_within("ended_at", self._ranges(flows.TABLE)))
+        with ExitStack() as stack:
+
+            def keep(rows: DataFrame) -> DataFrame:
+                return stack.enter_context(_known(rows))[0]
+
+            made = flows.make(ended, waiting.select("job_id", "depends_on"), keep)
+            made = made.where(is_within("ended_at", ranges))
+            self._store.replace(flows.TABLE, made, ranges, self._batch)
 
     def _slo(self, objectives: Sequence[Objective]) -> DataFrame:
         return slo.make(self._of(slo.TABLE, attempts), self._of(slo.TABLE, jobs), objectives)
@@ -117,14 +115,16 @@ class Gold:
         ranges = self._ranges(batches.TABLE)
         back = self._looking_back()
         in_batch = F.col("batch_id").isNotNull()
-        now = self._within(events.TABLE, ranges).where(in_batch).select("batch_id").distinct()
+        touched_now = self._within(events.TABLE, ranges).where(in_batch).select("batch_id")
         pushed = self._within(events.TABLE, back).where(in_batch & (F.col("event") == "pushed"))
         ended = self._within(jobs.TABLE, back).where(in_batch)
-        made = batches.make(
-            pushed.join(now, on="batch_id", how="left_semi"),
-            ended.join(now, on="batch_id", how="left_semi"),
-        )
-        self._store.upsert(batches.TABLE, made, self._batch)
+        with _known(touched_now.distinct()) as (now, count):
+            if count or not self._store.exists(batches.TABLE):
+                made = batches.make(
+                    pushed.join(now, on="batch_id", how="left_semi"),
+                    ended.join(now, on="batch_id", how="left_semi"),
+                )
+                self._store.upsert(batches.TABLE, made, self._batch)
 
     def _errors(self) -> None:
         rows = errors.make(self._of(errors.TABLE, attempts))
@@ -133,14 +133,21 @@ class Gold:
         self._store.overwrite(error_groups.TABLE, groups, self._batch)
 
 
-def make_gold(
-    store: Store,
-    batch: Batch,
-    spans: Iterable[tuple[int, int]],
-    objectives: Sequence[Objective],
-    tell: Callable[[str], None],
-) -> None:
-    """Makes all gold tables again for the times `spans`; the first failure is raised."""
+@contextmanager
+def _known(rows: DataFrame) -> Iterator[tuple[DataFrame, int]]:
+    """Computes rows once, and keeps them: so Spark knows how many they are when it plans a join.
+
+    It would shuffle the whole other side otherwise, for the few that are found.
+    """
+    kept = rows.persist()
+    try:
+        yield kept, kept.count()
+    finally:
+        kept.unpersist()
+
+
+def make_all(steps: Sequence[Step], tell: Callable[[str], None]) -> None:
+    """Makes tables; `tell` hears of each that is made. The first failure is raised."""
 
     def run(step: Step) -> None:
         name, make = step
@@ -148,6 +155,5 @@ def make_gold(
         tell(name)
 
     with ThreadPoolExecutor(_WRITERS) as pool:
-        running = [pool.submit(run, step) for step in Gold(store, batch, spans).steps(objectives)]
-        for done in running:
+        for done in [pool.submit(run, step) for step in steps]:
             done.result()

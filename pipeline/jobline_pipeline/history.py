@@ -10,14 +10,20 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyarrow import fs
 
-from jobline_pipeline.schemas import EVENTS, FILE_NAME, arrow_schema
+from jobline_pipeline.footers import (
+    decode,
+    misnamed,
+    opened,
+    range_of_at,
+    unknown_rows,
+    wrong_columns,
+)
+from jobline_pipeline.schemas import FILE_NAME
 
 # Clocks of servers may be ahead of ours by this much.
 AHEAD_US = 3_600_000_000
@@ -59,6 +65,11 @@ class Piece:
     rows: int = 0
     rows_apart: int = 0
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether all rows of the file are read."""
+        return self.spans is None and self.until_us is None
+
 
 @dataclass(slots=True)
 class Plan:
@@ -70,7 +81,10 @@ class Plan:
 
 
 def look_at(path: str, size: int, *, now_us: int, thoroughly: bool = False) -> ExportedFile:
-    """Reads the name and the footer of a file; `thoroughly` also all of its pages."""
+    """Reads the name and the footer of a file; `thoroughly` also all of its pages.
+
+    A damaged page must show before any table has rows of its file.
+    """
     folder = "/".join(path.split("/")[-3:-1])
     name = FILE_NAME.match(path.rpartition("/")[2])
     found = ExportedFile(path, folder=folder, bytes=size)
@@ -82,19 +96,18 @@ def look_at(path: str, size: int, *, now_us: int, thoroughly: bool = False) -> E
         found, shard=int(name["shard"]), first=int(name["first"]), last=int(name["last"])
     )
     try:
-        with _open(path) as source:
+        with opened(path) as source:
             parquet = pq.ParquetFile(source)
-            if thoroughly:
-                for group in range(parquet.num_row_groups):
-                    parquet.read_row_group(group)
             wrong = (
-                _wrong_columns(parquet.schema_arrow)
-                or _unknown_rows(parquet.metadata)
-                or _misnamed(parquet, (found.first, found.last))
+                wrong_columns(parquet.schema_arrow)
+                or unknown_rows(parquet.metadata)
+                or misnamed(parquet, (found.first, found.last))
             )
             if wrong:
                 return replace(found, problem=wrong)
-            first_at, last_at = _range_of_at(parquet)
+            if thoroughly:
+                decode(source, parquet)
+            first_at, last_at = range_of_at(parquet)
             rows = parquet.metadata.num_rows
     except (OSError, pa.ArrowException) as error:
         said = str(error).partition("\n")[0][:200]
@@ -161,101 +174,25 @@ def _piece(file: ExportedFile, spans: tuple[Span, ...] | None, now_us: int) -> P
     is_ahead = file.last_at_us is not None and file.last_at_us > limit
     if spans is None and not is_ahead:
         return Piece(file, rows=file.rows)
-    with _open(file.path) as source:
+    with opened(file.path) as source:
         columns = pq.read_table(source, columns=["offset", "at"])
-    wanted = pa.scalar(value=spans is None)
+    until = limit if is_ahead else None
+    rows = pc.sum(wanted_of(columns, spans, until)).as_py() or 0
+    every = pc.sum(wanted_of(columns, spans, None)).as_py() or 0
+    return Piece(file, spans, until_us=until, rows=rows, rows_apart=every - rows)
+
+
+def wanted_of(rows: pa.Table, spans: Sequence[Span] | None, until_us: int | None) -> pa.Array:
+    """Says of each row whether its `offset` is in the spans, and its `at` not after a time (µs)."""
+    wanted = pa.chunked_array([pa.repeat(pa.scalar(value=spans is None), rows.num_rows)])
     for first, last in spans or ():
-        above = pc.greater_equal(columns["offset"], first)
-        wanted = pc.or_(wanted, pc.and_(above, pc.less_equal(columns["offset"], last)))
-    later = pc.greater(columns["at"].cast(pa.int64()), limit)
-    apart = pc.sum(pc.and_(wanted, later)).as_py() or 0
-    rows = pc.sum(pc.and_(wanted, pc.invert(later))).as_py() or 0
-    return Piece(file, spans, until_us=limit if is_ahead else None, rows=rows, rows_apart=apart)
+        above = pc.greater_equal(rows["offset"], first)
+        wanted = pc.or_(wanted, pc.and_(above, pc.less_equal(rows["offset"], last)))
+    if until_us is not None:
+        wanted = pc.and_(wanted, pc.less_equal(microseconds(rows["at"]), until_us))
+    return wanted
 
 
-def _open(path: str) -> Any:
-    """Opens a local path, or a URI that Arrow knows (s3, gs, abfs, hdfs)."""
-    if path.startswith("file:"):
-        path = "/" + path.removeprefix("file:").lstrip("/")
-    if "://" not in path:
-        return pa.OSFile(path)
-    system, inner = fs.FileSystem.from_uri(path.replace("s3a://", "s3://", 1))
-    return system.open_input_file(inner)
-
-
-def _wrong_columns(schema: pa.Schema) -> str | None:
-    """Says which column of the contract is missing or of another type."""
-    contract = arrow_schema()
-    for column in EVENTS:
-        index = schema.get_field_index(column.name)
-        if index < 0:
-            if column.required:
-                return f"it has no column {column.name!r}"
-        elif _kind(schema.field(index).type) != _kind(contract.field(column.name).type):
-            return (
-                f"its column {column.name!r} is {schema.field(index).type}, not "
-                f"{contract.field(column.name).type}"
-            )
-    return None
-
-
-def _kind(kind: pa.DataType) -> str:
-    """What two types must agree in: encodings, units of times and names of items may differ."""
-    if pa.types.is_dictionary(kind):
-        return _kind(kind.value_type)
-    if pa.types.is_large_string(kind):
-        return "string"
-    if pa.types.is_timestamp(kind):
-        # Spark has no nanoseconds, and takes times without a zone for something else.
-        return "timestamp" if kind.tz and kind.unit != "ns" else str(kind)
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return f"list of {_kind(kind.value_type)}"
-    if pa.types.is_map(kind):
-        return f"map of {_kind(kind.key_type)} to {_kind(kind.item_type)}"
-    return str(kind)
-
-
-def _unknown_rows(metadata: pq.FileMetaData) -> str | None:
-    """Says which required column has NULLs, by the statistics of the footer."""
-    required = {column.name for column in EVENTS if column.required}
-    for group in range(metadata.num_row_groups):
-        for index in range(metadata.num_columns):
-            chunk = metadata.row_group(group).column(index)
-            if chunk.path_in_schema not in required or chunk.statistics is None:
-                continue
-            if chunk.statistics.null_count:
-                return f"{chunk.statistics.null_count} rows have no {chunk.path_in_schema!r}"
-    return None
-
-
-def _misnamed(parquet: pq.ParquetFile, named: Span) -> str | None:
-    """Says which offsets a file has that its name does not: they could be read twice. Without
-    statistics the name is believed.
-    """
-    index = parquet.schema_arrow.get_field_index("offset")
-    groups = range(parquet.metadata.num_row_groups)
-    found = [parquet.metadata.row_group(group).column(index).statistics for group in groups]
-    known = [each for each in found if each is not None and each.has_min_max]
-    if not known:
-        return None
-    low, high = min(each.min for each in known), max(each.max for each in known)
-    if named[0] <= low and high <= named[1]:
-        return None
-    return f"its name says offsets {named[0]} to {named[1]}, and it has {low} to {high}"
-
-
-def _range_of_at(parquet: pq.ParquetFile) -> tuple[int | None, int | None]:
-    """Returns the first and last `at` in microseconds, from the footer or else from the column."""
-    metadata = parquet.metadata
-    index = parquet.schema_arrow.get_field_index("at")
-    chunks = [metadata.row_group(group).column(index) for group in range(metadata.num_row_groups)]
-    if not metadata.num_rows:
-        return None, None
-    if all(chunk.statistics is not None and chunk.statistics.has_min_max for chunk in chunks):
-        low = min(chunk.statistics.min for chunk in chunks)
-        high = max(chunk.statistics.max for chunk in chunks)
-    else:
-        found = pc.min_max(parquet.read(columns=["at"])["at"])
-        low, high = found["min"].as_py(), found["max"].as_py()
-    unit = pa.timestamp("us", tz="UTC")
-    return pa.scalar(low, unit).value, pa.scalar(high, unit).value
+def microseconds(times: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Returns times as microseconds since 1970, whatever their unit."""
+    return times.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())

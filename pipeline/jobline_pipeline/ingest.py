@@ -4,8 +4,8 @@
                                        └──▶ files: what became of each
 
 Every write is left out where the batch has done it before, so a batch that was cut off runs again
-from the beginning. `events` comes first and reads every column: a damaged page shows there, before
-any other table has rows of its file.
+from the beginning. A damaged page shows before any table has rows of its file: in the look, if
+files are copied into `events`; else when Spark writes that table, first and with every column.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType
 
 from jobline_pipeline import history
-from jobline_pipeline.gold import make_gold
+from jobline_pipeline.bronze import add_events
+from jobline_pipeline.gold import Gold, make_all
 from jobline_pipeline.history import ExportedFile, Piece, Plan, Span
 from jobline_pipeline.schemas import spark_schema
 from jobline_pipeline.spark_failures import SPARK_FAILURES
@@ -34,7 +35,7 @@ from jobline_pipeline.tables.table import INT, LONG, STRING, TIME
 from jobline_pipeline.windows import is_within
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 _ARROW: dict[DataType, pa.DataType] = {
     STRING: pa.string(),
@@ -42,10 +43,12 @@ _ARROW: dict[DataType, pa.DataType] = {
     LONG: pa.int64(),
     TIME: pa.timestamp("us", tz="UTC"),
 }
-# Footers are small: opening a file is waiting, not work.
+# Opening a file is waiting; decoding it is work, for which Arrow needs no lock of Python.
 _LOOKERS = 8
 # Tables that are written at the same time: one computes while another commits.
 _WRITERS = 3
+# Attempts and jobs of so many events fit in memory: a third of the rows each.
+FEW_EVENTS = 2_000_000
 # Of how many hours folders are asked for by name, rather than all.
 _FOLDERS_MAX = 500
 
@@ -74,15 +77,19 @@ class Work:
 def ingest(store: Store, work: Work, tell: Callable[[str], None]) -> Counts:
     """Brings all tables up to date with the files of one batch; `tell` hears of each step."""
     tell(f"looking at {len(work.files)} files")
-    planned = _plan(store, work, thoroughly=False)
+    # A file that is copied is not decoded by anything but this look.
+    planned = _plan(store, work, thoroughly=store.direct is not None)
     if planned.read:
         tell(f"events of {len(planned.read)} files")
         planned = _take_events(store, work, planned)
-    if planned.read:
+    spans = _spans(planned)
+    if spans:
         _make_silver(store, work, planned, tell)
-    store.append(files.TABLE, _ledger(store, work, planned), work.batch)
-    if planned.read:
-        make_gold(store, work.batch, _spans(planned), work.objectives, tell)
+    store.add(files.TABLE, _ledger(work, planned), work.batch)
+    if spans:
+        gold = Gold(store, work.batch, spans).steps(work.objectives)
+        still_open = (open_jobs.TABLE.name, lambda: _make_open_jobs(store, work, planned))
+        make_all([gold[0], still_open, *gold[1:]], tell)
     return Counts(
         taken=len(planned.read),
         repeated=len(planned.repeated),
@@ -106,6 +113,8 @@ def _known(
 ) -> dict[tuple[str, int], list[Span]]:
     """Returns the offsets that other batches have read of the same hours."""
     known: dict[tuple[str, int], list[Span]] = defaultdict(list)
+    if not store.exists(files.TABLE):
+        return known
     folders = {file.folder for file in seen}
     ledger = store.read(files.TABLE).where(F.col("status").isin("taken", "partly"))
     ledger = ledger.where((F.col("query") != batch.query) | (F.col("batch") < batch.number))
@@ -118,6 +127,8 @@ def _known(
 
 def _take_events(store: Store, work: Work, planned: Plan) -> Plan:
     """Writes `events`. If a page of a file is damaged, finds it, and goes on without that file."""
+    if store.direct and add_events(store.direct, planned.read, work.batch):
+        return planned
     try:
         store.append(events.TABLE, events.make(exported(store, planned.read)), work.batch)
     except SPARK_FAILURES:
@@ -133,10 +144,10 @@ def _take_events(store: Store, work: Work, planned: Plan) -> Plan:
 def exported(store: Store, pieces: Sequence[Piece]) -> DataFrame:
     """Returns the rows of the pieces, as exported."""
     read = store.spark.read.schema(spark_schema())
-    whole = [p.file.path for p in pieces if p.spans is None and p.until_us is None]
+    whole = [piece.file.path for piece in pieces if piece.is_whole]
     frames = [read.parquet(*whole)] if whole else []
     for piece in pieces:
-        if piece.spans is None and piece.until_us is None:
+        if piece.is_whole:
             continue
         rows = read.parquet(piece.file.path)
         if piece.spans is not None:
@@ -152,26 +163,29 @@ def exported(store: Store, pieces: Sequence[Piece]) -> DataFrame:
 
 def _make_silver(store: Store, work: Work, planned: Plan, tell: Callable[[str], None]) -> None:
     rows = events.make(exported(store, planned.read))
-    spans = _spans(planned)
-    first_us = min(low for low, _ in spans)
+    are_few = sum(piece.rows for piece in planned.read) <= FEW_EVENTS
 
     def add_attempts() -> None:
-        store.append(attempts.TABLE, attempts.make(rows), work.batch)
+        store.append(attempts.TABLE, attempts.make(rows), work.batch, are_few=are_few)
 
     def add_jobs() -> None:
-        store.append(jobs.TABLE, jobs.make(rows), work.batch)
+        store.append(jobs.TABLE, jobs.make(rows), work.batch, are_few=are_few)
 
     tell("attempts and jobs")
     with ThreadPoolExecutor(_WRITERS) as pool:
         for done in [pool.submit(add_attempts), pool.submit(add_jobs)]:
             done.result()
-    tell("open jobs")
+
+
+def _make_open_jobs(store: Store, work: Work, planned: Plan) -> None:
+    """Brings `open_jobs` up to date, which nothing else is made of."""
     # What opened at a moment ended at that moment or later, so earlier ends need not be read.
+    first_us = min(low for low, _ in _spans(planned))
     later = [(first_us, work.now_us + history.AHEAD_US + 1)]
     ended = store.read(jobs.TABLE).where(is_within("ended_at", later, "date"))
-    opened = store.read(open_jobs.TABLE).unionByName(open_jobs.openings(rows))
-    still_open = open_jobs.make(opened, ended).coalesce(1)
-    store.overwrite(open_jobs.TABLE, still_open, work.batch)
+    openings = open_jobs.openings(events.make(exported(store, planned.read)))
+    opened = store.read(open_jobs.TABLE).unionByName(openings)
+    store.overwrite(open_jobs.TABLE, open_jobs.make(opened, ended), work.batch)
 
 
 def _spans(planned: Plan) -> list[tuple[int, int]]:
@@ -186,7 +200,7 @@ def _spans(planned: Plan) -> list[tuple[int, int]]:
     ]
 
 
-def _ledger(store: Store, work: Work, planned: Plan) -> DataFrame:
+def _ledger(work: Work, planned: Plan) -> pa.Table:
     """Rows of `files`: what became of each file."""
     rows = []
     for piece in planned.read:
@@ -214,21 +228,11 @@ def _ledger(store: Store, work: Work, planned: Plan) -> DataFrame:
         )
         for file, taken, apart, status, reason in rows
     ]
-    return _as_frame(store.spark, shown)
-
-
-def _as_frame(spark: SparkSession, rows: Sequence[tuple[object, ...]]) -> DataFrame:
-    """Returns rows of `files`. A table of Arrow needs no process of Python, a list of rows does."""
     names = [column.name for column in files.TABLE.columns]
-    columns = list(zip(*rows, strict=True)) if rows else [()] * len(names)
-    arrow = pa.table(
-        [
-            pa.array(column, _ARROW[c.type])
-            for column, c in zip(columns, files.TABLE.columns, strict=True)
-        ],
-        names=names,
-    )
-    return files.TABLE.conform(spark.createDataFrame(arrow)).coalesce(1)
+    columns = list(zip(*shown, strict=True)) if shown else [()] * len(names)
+    typed = zip(columns, files.TABLE.columns, strict=True)
+    arrays = [pa.array(column, _ARROW[known.type]) for column, known in typed]
+    return pa.table(arrays, names=names)
 
 
 def _time(us: int | None) -> datetime | None:

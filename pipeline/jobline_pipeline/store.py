@@ -2,30 +2,38 @@
 
 Each write belongs to a batch, and Delta leaves out a write of a batch that a table already has
 (`txnAppId`, `txnVersion`), so a batch that was cut off may run again as a whole.
+
+Spark computes all rows. It also writes them, but for those that are few, where the tables are in a
+directory: `direct` writes these.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from delta.tables import DeltaTable
+from deltalake.exceptions import CommitFailedError
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 from pyspark.sql.utils import is_remote
 
+from jobline_pipeline.direct import Direct, statistics
+from jobline_pipeline.spark_failures import SPARK_FAILURES
 from jobline_pipeline.windows import Range, predicate
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    import pyarrow as pa
     from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 
     from jobline_pipeline.tables.table import Table
 
 
-# Columns of large tables by whose least and greatest values files are skipped.
-_STATISTICS = ("shard", "offset", "at", "ended_at", "pushed_at", "job_id", "batch_id")
+# Rows that come into this process to be written: of sketches, some hundred megabytes.
+FEW = 50_000
 
 # What Delta says of a place without a table.
 _NO_TABLE = "DELTA_MISSING_DELTA_TABLE"
@@ -40,11 +48,16 @@ class Batch:
 
 
 class Store:
-    """The tables below `root`, a directory or a URL that Spark knows."""
+    """The tables below `root`, a directory or a URL that Spark knows.
+
+    `direct` is None where Spark has to write every table.
+    """
 
     def __init__(self, spark: SparkSession, root: str) -> None:
         self.spark = spark
         self.root = root.rstrip("/")
+        directory = _directory(spark, self.root)
+        self.direct = Direct(directory) if directory else None
 
     def path(self, table: Table) -> str:
         """Returns where a table is."""
@@ -52,6 +65,8 @@ class Store:
 
     def exists(self, table: Table) -> bool:
         """Returns whether the table was ever written."""
+        if self.direct:
+            return self.direct.exists(table)
         if is_remote():
             return self._is_described(table)
         return bool(DeltaTable.isDeltaTable(self.spark, self.path(table)))
@@ -67,23 +82,55 @@ class Store:
         return True
 
     def read(self, table: Table) -> DataFrame:
-        """Returns the rows of a table; none if it was never written."""
+        """Returns the rows of a table; none if it was never written.
+
+        Spark reads a few files by their names: planning by the log takes it half a second a table.
+        """
+        files = self.direct.plain_files(table) if self.direct else None
+        if files:
+            reader = self.spark.read.schema(table.schema())
+            return reader.option("basePath", self.path(table)).parquet(*files)
         if not self.exists(table):
             return nothing(self.spark, table)
         return self.spark.read.format("delta").load(self.path(table))
 
-    def append(self, table: Table, rows: DataFrame, batch: Batch) -> None:
-        """Adds the rows of a batch."""
+    def append(
+        self, table: Table, rows: DataFrame, batch: Batch, *, are_few: bool | None = None
+    ) -> None:
+        """Adds the rows of a batch; `are_few` is whether they fit in memory, if that is known."""
+        if are_few is not False and self._directly(
+            table,
+            lambda: _collected(rows) if are_few else _few(rows),
+            batch,
+            lambda by, few: by.append(table, few, batch),
+        ):
+            return
         self._write(table, rows, batch).mode("append").save(self.path(table))
+
+    def add(self, table: Table, rows: pa.Table, batch: Batch) -> None:
+        """Adds rows that this process has, with the columns of the table, as a batch of its own."""
+        if self._directly(table, lambda: rows, batch, lambda by, few: by.append(table, few, batch)):
+            return
+        # A table of Arrow needs no process of Python, a list of rows does.
+        frame = table.conform(self.spark.createDataFrame(rows)).coalesce(1)
+        self._write(table, frame, batch).mode("append").save(self.path(table))
 
     def overwrite(self, table: Table, rows: DataFrame, batch: Batch) -> None:
         """Puts the rows in the place of all that were there."""
+        if self._directly(
+            table, lambda: _few(rows), batch, lambda by, few: by.overwrite(table, few, batch)
+        ):
+            return
         self._write(table, rows, batch).mode("overwrite").save(self.path(table))
 
     def replace(self, table: Table, rows: DataFrame, ranges: Sequence[Range], batch: Batch) -> None:
         """Puts the rows in the place of those whose window is in the ranges."""
         if table.window is None:
             raise ValueError(f"{table.name} has no window")
+        if self._directly(
+            table, lambda: _few(rows), batch, lambda by, few: by.replace(table, few, ranges, batch)
+        ):
+            return
         writer = self._write(table, rows, batch).mode("overwrite")
         if self.exists(table):
             writer = writer.option("replaceWhere", predicate(table.window, ranges))
@@ -91,8 +138,12 @@ class Store:
 
     def upsert(self, table: Table, rows: DataFrame, batch: Batch) -> None:
         """Puts each row in the place of that with its key, or adds it."""
+        if self._directly(
+            table, lambda: _few(rows), batch, lambda by, few: by.upsert(table, few, batch)
+        ):
+            return
         if not self.exists(table):
-            self.append(table, rows, batch)
+            self.append(table, rows, batch, are_few=False)
             return
         same = " AND ".join(f"old.{name} <=> new.{name}" for name in table.key)
         self.spark.sql(
@@ -101,17 +152,35 @@ class Store:
             rows=rows,
         )
 
+    def _directly(
+        self,
+        table: Table,
+        make: Callable[[], pa.Table | None],
+        batch: Batch,
+        write: Callable[[Direct, pa.Table], None],
+    ) -> bool:
+        """Writes rows without Spark if `make` finds few; returns whether the table has them."""
+        if self.direct is None or not self.direct.takes(table):
+            return False
+        if not self.direct.has(table, batch):
+            found = make()
+            if found is None:
+                return False
+            try:
+                write(self.direct, found)
+            except CommitFailedError:  # the table has a feature that only Spark knows
+                return False
+        return True
+
     def _write(self, table: Table, rows: DataFrame, batch: Batch) -> DataFrameWriter:
         if table.layer == "gold":
             rows = rows.coalesce(1)  # some thousand rows: one file, not one per partition
         writer = rows.write.format("delta")
         if table.partition:
             writer = writer.partitionBy(table.partition)
-            if not self.exists(table):
-                # Statistics of forty columns cost a third of a write; these are filtered by.
-                known = {column.name for column in table.columns}
-                kept = ",".join(name for name in _STATISTICS if name in known)
-                writer = writer.option("delta.dataSkippingStatsColumns", kept)
+        if not self.exists(table):
+            for key, value in statistics(table).items():
+                writer = writer.option(key, value)
         return writer.option("txnAppId", batch.query).option("txnVersion", batch.number)
 
 
@@ -124,3 +193,31 @@ def nothing(spark: SparkSession, table: Table) -> DataFrame:
 def count_of(store: Store, table: Table) -> int:
     """Returns how many rows a table has."""
     return store.read(table).agg(F.count("*")).collect()[0][0]  # type: ignore[no-any-return]
+
+
+def _directory(spark: SparkSession, root: str) -> Path | None:
+    """Returns the directory of this machine that `root` is; None if it is anything else.
+
+    With Spark Connect, a path is one of the server's machine.
+    """
+    context = getattr(spark, "_jsc", None)
+    if context is None:
+        return None
+    if root.startswith("file:"):
+        return Path("/" + root.removeprefix("file:").lstrip("/"))
+    default = str(context.hadoopConfiguration().get("fs.defaultFS"))
+    return Path(root).absolute() if "://" not in root and default.startswith("file:") else None
+
+
+def _few(rows: DataFrame) -> pa.Table | None:
+    """Returns rows if they are few, None if Spark had better write them."""
+    found = _collected(rows.limit(FEW + 1))
+    return found if found is not None and found.num_rows <= FEW else None
+
+
+def _collected(rows: DataFrame) -> pa.Table | None:
+    """Returns rows; None if Spark refuses, or fails: it says why when it writes them itself."""
+    try:
+        return rows.toArrow()
+    except SPARK_FAILURES:
+        return None

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 FILES_A_BATCH = 2000
 # Under Spark Connect the ledger is asked this often for batches that have ended.
 _LEDGER_SECONDS = 5
+_CHECKPOINT = "_checkpoint"
 _BINARY_FILE = "path STRING, modificationTime TIMESTAMP, length BIGINT, content BINARY"
 
 
@@ -137,13 +138,16 @@ def _counts(store: Store, query_id: str, number: int) -> Counts | None:
 
 def checkpoint_of(store: Store) -> str:
     """Returns where the stream remembers which files it has read."""
-    return f"{store.root}/_checkpoint"
+    return f"{store.root}/{_CHECKPOINT}"
 
 
 def _query_id(store: Store) -> str:
     """Returns the id of the query; a new checkpoint is another query, with batches from 0."""
-    rows = store.spark.read.text(f"{checkpoint_of(store)}/metadata").collect()
-    return str(json.loads(rows[0]["value"])["id"])
+    if store.direct:  # a job of Spark takes longer than all that it would read
+        text = (store.direct.root / _CHECKPOINT / "metadata").read_text("utf-8")
+    else:
+        text = store.spark.read.text(f"{checkpoint_of(store)}/metadata").collect()[0]["value"]
+    return str(json.loads(text)["id"])
 
 
 def events_of(history: str) -> str:

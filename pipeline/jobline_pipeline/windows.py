@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -36,19 +36,31 @@ def is_within(column: str, ranges: Sequence[Range], date: str | None = None) -> 
     return F.expr(predicate(column, ranges, date))
 
 
-def predicate(column: str, ranges: Sequence[Range], date: str | None = None) -> str:
-    """Returns the same condition as SQL."""
+def sql(us: int) -> str:
+    """Returns a time as Spark's SQL has it."""
+    return f"TIMESTAMP '{datetime.fromtimestamp(us / 1e6, UTC):%Y-%m-%d %H:%M:%S.%f}Z'"
+
+
+def iso(us: int) -> str:
+    """Returns a time as DataFusion takes it, which knows by the column that it is one."""
+    return f"'{datetime.fromtimestamp(us / 1e6, UTC):%Y-%m-%dT%H:%M:%S.%f}Z'"
+
+
+def predicate(
+    column: str,
+    ranges: Sequence[Range],
+    date: str | None = None,
+    *,
+    literal: Callable[[int], str] = sql,
+) -> str:
+    """Returns the same condition as text; `literal` writes a time in the language of the reader."""
     if not ranges:
         return "false"
     times = " OR ".join(
-        f"({column} >= {_literal(low)} AND {column} < {_literal(high)})" for low, high in ranges
+        f"({column} >= {literal(low)} AND {column} < {literal(high)})" for low, high in ranges
     )
     if date is None:
         return times
     first = datetime.fromtimestamp(ranges[0][0] / 1e6, UTC).date()
     last = datetime.fromtimestamp((ranges[-1][1] - 1) / 1e6, UTC).date()
     return f"{date} BETWEEN DATE '{first}' AND DATE '{last}' AND ({times})"
-
-
-def _literal(us: int) -> str:
-    return f"TIMESTAMP '{datetime.fromtimestamp(us / 1e6, UTC):%Y-%m-%d %H:%M:%S.%f}Z'"

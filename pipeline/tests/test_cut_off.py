@@ -46,7 +46,7 @@ class Cut(Exception):
 
 
 @pytest.mark.parametrize(
-    "at", [pytest.param("open jobs", marks=pytest.mark.fault), "queue_minutes"]
+    "at", [pytest.param("open_jobs", marks=pytest.mark.fault), "queue_minutes"]
 )
 def test_cut_off_run_is_taken_up(spark, history, tmp_path, expected, at):
     """The step has ended, or is about to begin; what was written is not written twice."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from jobline_pipeline.tables.table import DOUBLE, INT, LONG, STRING, TIME, Column, Table
@@ -56,6 +57,8 @@ def make(errors: DataFrame) -> DataFrame:
         F.collect_set("error_type").alias("types"),
         F.collect_set("queue").alias("queues"),
     )
+    # Some thousand rows: in one partition, joins and windows need no exchange, so this is one task.
+    messages = messages.coalesce(1)
     labelled = messages.join(_labels(messages), on="message", how="left")
     group_id = F.coalesce("label", F.xxhash64("message"))
     groups = labelled.groupBy(group_id.alias("group_id")).agg(
@@ -69,11 +72,8 @@ def make(errors: DataFrame) -> DataFrame:
         F.max("last_at").alias("last_at"),
         F.max_by("example", "last_at").alias("example"),
     )
-    total = errors.agg(F.sum("failures").alias("all_failures"))
-    shared = groups.crossJoin(F.broadcast(total)).withColumn(
-        "share", F.col("failures") / F.col("all_failures")
-    )
-    return TABLE.conform(shared)
+    every = F.sum("failures").over(Window.partitionBy(F.lit(0)))
+    return TABLE.conform(groups.withColumn("share", F.col("failures") / every))
 
 
 def _labels(messages: DataFrame) -> DataFrame:
@@ -84,13 +84,10 @@ def _labels(messages: DataFrame) -> DataFrame:
         F.xxhash64("message").alias("label"),
         F.explode(_bands(F.col("message"))).alias("band"),
     )
+    in_band, of_message = Window.partitionBy("band"), Window.partitionBy("message")
     for _ in range(_ROUNDS):
-        lowest = banded.groupBy("band").agg(F.min("label").alias("lowest"))
-        joined = banded.join(lowest, on="band", how="inner")
-        found = joined.groupBy("message").agg(
-            F.min("lowest").alias("label"), F.collect_set("band").alias("bands")
-        )
-        banded = found.select("message", "label", F.explode("bands").alias("band"))
+        lowest = banded.select("message", "band", F.min("label").over(in_band).alias("label"))
+        banded = lowest.select("message", "band", F.min("label").over(of_message).alias("label"))
     return banded.groupBy("message").agg(F.min("label").alias("label"))
 
 

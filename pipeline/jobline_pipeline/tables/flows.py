@@ -25,6 +25,8 @@ from jobline_pipeline.tables.table import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import DataFrame
 
 # Jobs of a critical path beyond this many are not followed.
@@ -54,15 +56,23 @@ TABLE = Table(
 )
 
 
-def make(jobs: DataFrame, pushed: DataFrame) -> DataFrame:
-    """Takes `jobs` (all that the flows may have) and `events` that have `depends_on`."""
-    edges = _edges(jobs, pushed)
-    ended = jobs.groupBy("job_id").agg(
-        F.max_by(
-            F.struct("queue", "name", "ended_at", "outcome", "total_ms", "run_ms"), "offset"
-        ).alias("job")
-    )
-    links = _links(edges, ended)
+def make(
+    jobs: DataFrame,
+    pushed: DataFrame,
+    keep: Callable[[DataFrame], DataFrame] = lambda rows: rows,
+) -> DataFrame:
+    """Takes `jobs` (all that the flows may have) and `events` that have `depends_on`.
+
+    `keep` is given what is used several times, so that it may compute that once.
+    """
+    edges = keep(_edges(jobs, pushed))
+    awaited = edges.select(F.col("awaited_id").alias("job_id"))
+    # Of the jobs, only those that are in a flow: few, as a rule.
+    members = edges.select("job_id").unionByName(awaited).distinct()
+    in_flows = jobs.join(members, on="job_id", how="left_semi")
+    one = F.struct("queue", "name", "ended_at", "outcome", "total_ms", "run_ms")
+    ended = keep(in_flows.groupBy("job_id").agg(F.max_by(one, "offset").alias("job")))
+    links = keep(_links(edges, ended))
     waited_for = edges.select(F.col("awaited_id").alias("job_id")).distinct()
     path = links.join(waited_for, on="job_id", how="left_anti")
     roots = path.join(ended, on="job_id", how="inner").select(
