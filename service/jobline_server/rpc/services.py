@@ -95,6 +95,13 @@ def make_services(  # noqa: PLR0913  # what the services of a server are made of
     ]
     if tests is not None:
         served.append((_service(test_service_pb2), TestService(tests, guard.admission.waiters)))
+    return _with_health(guard, served, has_tests=tests is not None)
+
+
+def _with_health(
+    guard: Guard, served: list[tuple[ServiceDescriptor, object]], *, has_tests: bool
+) -> Services:
+    """Returns the table of these services, of health, and of the reflection of them all."""
     names = [descriptor.full_name for descriptor, _ in served]
     health = HealthService(names, guard.admission)
     health_descriptor = _service(health_pb2)
@@ -107,7 +114,7 @@ def make_services(  # noqa: PLR0913  # what the services of a server are made of
         for descriptor, _ in served
         for method in descriptor.methods
     }
-    if tests is None:
+    if not has_tests:
         handlers |= _of(guard, _service(test_service_pb2), RefusedTests())
     reflection = ReflectionService([*names, health_descriptor.full_name, V1, V1ALPHA])
     for name in (V1, V1ALPHA):
