@@ -95,17 +95,17 @@ def make_services(  # noqa: PLR0913  # what the services of a server are made of
     ]
     if tests is not None:
         served.append((_service(test_service_pb2), TestService(tests, guard.admission.waiters)))
-    return _made(guard, served, is_test=tests is not None)
+    return _with_health(guard, served, has_tests=tests is not None)
 
 
-def _made(
-    guard: Guard, served: list[tuple[ServiceDescriptor, object]], *, is_test: bool
+def _with_health(
+    guard: Guard, served: list[tuple[ServiceDescriptor, object]], *, has_tests: bool
 ) -> Services:
-    """Returns the handlers of services, with those of health and reflection."""
+    """Returns the table of these services, of health, and of the reflection of them all."""
     names = [descriptor.full_name for descriptor, _ in served]
     health = HealthService(names, guard.admission)
     health_descriptor = _service(health_pb2)
-    served = [*served, (health_descriptor, health)]
+    served.append((health_descriptor, health))
     handlers: dict[str, Handler] = {}
     for descriptor, servicer in served:
         handlers |= _of(guard, descriptor, servicer)
@@ -114,7 +114,7 @@ def _made(
         for descriptor, _ in served
         for method in descriptor.methods
     }
-    if not is_test:
+    if not has_tests:
         handlers |= _of(guard, _service(test_service_pb2), RefusedTests())
     reflection = ReflectionService([*names, health_descriptor.full_name, V1, V1ALPHA])
     for name in (V1, V1ALPHA):
