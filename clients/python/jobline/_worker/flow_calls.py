@@ -17,6 +17,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from jobline._asynchronous.client import AsyncClient
+from jobline._backoff import as_asked
 from jobline._blocking.client import Client
 from jobline._context import Context
 from jobline._flow_values import FlowNode
@@ -25,6 +26,7 @@ from jobline._leased import LeasedJob
 from jobline._outcomes import WaitFor
 from jobline._requests import fail_item
 from jobline._spawns import push_spawned
+from jobline._stream.frames import interrupted_release
 from jobline._values import Pushed
 from jobline._worker.log import attempt_failed
 from jobline._worker.shared_session import SharedSession
@@ -37,8 +39,6 @@ logger = logging.getLogger("jobline.worker")
 THREADS_MAX = 8
 # Seconds between two looks whether a job is still held, and between two tries of a call.
 PAUSE = 1.0
-# The longest of these pauses, whatever the server asks for.
-PAUSE_MAX = 30.0
 # Seconds for which the children of a job wait for room; then its attempt has failed.
 FULL_SECONDS = 300.0
 # Seconds for which a handler that reads its children waits for a server that is away.
@@ -64,6 +64,7 @@ class FlowCalls:
         self._threads: list[threading.Thread] = []
         self._lock = threading.Lock()
         self._client: Client | None = None
+        self._stopping = threading.Event()
         self._async_client: AsyncClient | None = None
         self._closed = threading.Event()
         self.pending: set[tuple[int, int]] = set()
@@ -111,8 +112,15 @@ class FlowCalls:
                 thread.start()
         self._work.put((context, outcome))
 
+    def stop(self) -> None:
+        """Has no job wait for room any more: one whose children cannot be pushed at once is
+        released. Handlers that still run may read and push.
+        """
+        self._stopping.set()
+
     def close(self) -> None:
         """Ends the threads. What was not pushed is the server's again, with its lease."""
+        self._stopping.set()
         self._closed.set()
         for _ in self._threads:
             self._work.put(None)
@@ -164,9 +172,13 @@ class FlowCalls:
     def _push(self, job: LeasedJob, outcome: WaitFor) -> None:
         """Pushes children until the server has taken them or refused them for good, or the lease is
         lost. While it has no room, for up to `FULL_SECONDS`, the job is held and uses up no
-        attempt. The same request id makes sure that they are pushed once.
+        attempt; a worker that stops releases it, unless that would end it. The same request id
+        makes sure that they are pushed once.
         """
         request_id = self._new_id()
+        # One that may run only once is ended by a release: it waits for as long as handlers run.
+        is_once = (job.id, job.delivery) in self._session.begun
+        stopping = self._closed if is_once else self._stopping
         give_up_at = time.monotonic() + FULL_SECONDS
         while self._is_reported(job):
             try:
@@ -176,10 +188,19 @@ class FlowCalls:
             except JoblineError as error:
                 if error.definite and not _passes(error, time.monotonic() > give_up_at):
                     raise
-                logger.warning("the children of job %d: %s; trying again", job.id, error)
-                self._closed.wait(_pause_after(error))
+                if not stopping.is_set():
+                    logger.warning("the children of job %d: %s; trying again", job.id, error)
+                if stopping.wait(as_asked(error.retry_after, PAUSE)):
+                    self._give_back(job, error)
+                    return
             else:
                 self._session.hand_over(job)
+
+    def _give_back(self, job: LeasedJob, error: JoblineError) -> None:
+        """Releases a job whose children cannot be pushed now, as the worker stops."""
+        if self._session.holds(job):
+            logger.info("job %d is given back as the worker stops: %s", job.id, error)
+            self._session.settle(interrupted_release(job.id, job.delivery))
 
     def _is_reported(self, job: LeasedJob) -> bool:
         """Waits until the server has handled what the handler reported; returns False if the job is
@@ -203,11 +224,6 @@ def _passes(error: JoblineError, is_late: bool) -> bool:
     if isinstance(error, ResourceExhausted):
         return error.retryable and not is_late
     return isinstance(error, Unavailable)
-
-
-def _pause_after(error: JoblineError) -> float:
-    """Returns for how many seconds to wait: as long as the server asks for, within bounds."""
-    return min(max(error.retry_after or 0.0, PAUSE), PAUSE_MAX)
 
 
 def _nobody(_context: Context) -> None:

@@ -174,12 +174,13 @@ class Supervisor:
                 self._release()
 
     def _finish(self) -> None:
-        """Starts nothing more, releases jobs that have not started, and sets the deadline of the
-        others.
+        """Starts nothing more, releases jobs that have not started or whose children wait for room,
+        and sets the deadline of the others.
         """
         execution = self._execution
         execution.session.drain()
         self._router.close()
+        execution.flows.stop()
         released = execution.session.release_held(keep=execution.running)
         # Some may have started at the moment they were released.
         execution.stop(released, CancelReason.STOPPING)
