@@ -35,7 +35,8 @@ PROGRAMS = {
 
 def block_of(language: str) -> str:
     """The first block in a language; those behind it are no programs."""
-    return next(code for name, code in BLOCK.findall(PAGE) if name == language)
+    found: str = next(code for name, code in BLOCK.findall(PAGE) if name == language)
+    return found
 
 
 @pytest.mark.timeout(120)

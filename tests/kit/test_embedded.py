@@ -57,4 +57,4 @@ async def test_other_threads_reach_it(tmp_path: Path) -> None:
 
 def test_no_such_name() -> None:
     with pytest.raises(AttributeError, match="no attribute 'embeded'"):
-        _ = jobline_server.embeded  # type: ignore[attr-defined]  # misspelt
+        _ = jobline_server.embeded  # misspelt

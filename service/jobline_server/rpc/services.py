@@ -95,10 +95,17 @@ def make_services(  # noqa: PLR0913  # what the services of a server are made of
     ]
     if tests is not None:
         served.append((_service(test_service_pb2), TestService(tests, guard.admission.waiters)))
+    return _made(guard, served, is_test=tests is not None)
+
+
+def _made(
+    guard: Guard, served: list[tuple[ServiceDescriptor, object]], *, is_test: bool
+) -> Services:
+    """Returns the handlers of services, with those of health and reflection."""
     names = [descriptor.full_name for descriptor, _ in served]
     health = HealthService(names, guard.admission)
     health_descriptor = _service(health_pb2)
-    served.append((health_descriptor, health))
+    served = [*served, (health_descriptor, health)]
     handlers: dict[str, Handler] = {}
     for descriptor, servicer in served:
         handlers |= _of(guard, descriptor, servicer)
@@ -107,7 +114,7 @@ def make_services(  # noqa: PLR0913  # what the services of a server are made of
         for descriptor, _ in served
         for method in descriptor.methods
     }
-    if tests is None:
+    if not is_test:
         handlers |= _of(guard, _service(test_service_pb2), RefusedTests())
     reflection = ReflectionService([*names, health_descriptor.full_name, V1, V1ALPHA])
     for name in (V1, V1ALPHA):
