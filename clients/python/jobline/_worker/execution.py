@@ -65,11 +65,10 @@ class Execution:
 
     def _note_timeout(self, context: Context) -> None:
         options = context.job.options_message
-        timeout = from_duration(options.timeout)
-        if timeout:
-            context.deadline = datetime.now(UTC) + timeout
-        else:
+        if not options.HasField("timeout"):
             self._untimed = options
+        elif timeout := from_duration(options.timeout):  # 0: no limit, whatever the queue says
+            context.deadline = datetime.now(UTC) + timeout
 
     def end(self, context: Context) -> None:
         """Ends a job: its outcome was handed over, or its handler was given up. One that waits for

@@ -7,10 +7,12 @@ stream, so what the handler reported before is confirmed first: the checkpoint a
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any
 
@@ -41,6 +43,8 @@ PAUSE = 1.0
 FULL_SECONDS = 300.0
 # Seconds for which a handler that reads its children waits for a server that is away.
 PATIENCE = 20.0
+# Seconds that pushes under way have when the worker has stopped.
+CLOSE_SECONDS = 1.0
 # Looks after which reports are taken for lost, as the server refused some of them.
 LOOKS_MAX = 5
 
@@ -121,13 +125,19 @@ class FlowCalls:
         for _ in self._threads:
             self._work.put(None)
         with self._lock:
-            if self._client is not None:
-                self._client.close()
+            client = self._client
+        if client is not None:
+            # It waits for spawns of handlers that were left behind: not here, if it takes long.
+            thread = threading.Thread(target=client.close, name="jobline-flows-end", daemon=True)
+            thread.start()
+            thread.join(CLOSE_SECONDS)
 
     async def close_async(self) -> None:
         """Closes what async handlers pushed with; once all of them have ended."""
         if self._async_client is not None:
-            await self._async_client.close()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(CLOSE_SECONDS):
+                    await self._async_client.close()
 
     def _connected(self) -> Client:
         """Returns the client, made at the first call: few workers need one."""
