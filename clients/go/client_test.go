@@ -187,6 +187,7 @@ func TestSameRequestIDReturnsTheSameJobs(t *testing.T) {
 }
 
 func TestUnreachableServerIsDefinite(t *testing.T) {
+	t.Parallel()
 	client := clientOf(t, "127.0.0.1:1", nil)
 	began := time.Now()
 	_, err := client.Push(newContext(t), "q", nil, nil)

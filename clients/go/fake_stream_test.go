@@ -66,6 +66,7 @@ func hello(stream joblinev1.JobService_StreamServer) error {
 }
 
 func TestSilentServerIsLeftForANewChannel(t *testing.T) {
+	t.Parallel()
 	s, address := startStreams(t, func(_ int, stream joblinev1.JobService_StreamServer) error {
 		if err := hello(stream); err != nil {
 			return err

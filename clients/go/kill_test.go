@@ -69,6 +69,7 @@ func startServer(t testing.TB) *testserver.Server {
 // again by themselves; what was acknowledged runs; nothing is pushed twice, and nothing runs twice
 // while its lease is valid.
 func TestKilledServersLoseNothing(t *testing.T) {
+	t.Parallel()
 	server, ctx := startServer(t), newContext(t)
 	client := clientOf(t, server.Address, &jobline.ClientOptions{Timeout: 2 * time.Minute, Logger: quiet})
 	log := newRunLog()
@@ -157,6 +158,7 @@ func (l *runLog) check(t *testing.T, ids map[uint64]int) {
 
 // TestPausedServerIsTakenUpAgain stops the process of the server: its connection stays, and nothing comes.
 func TestPausedServerIsTakenUpAgain(t *testing.T) {
+	t.Parallel()
 	server, ctx := startServer(t), newContext(t)
 	client := clientOf(t, server.Address, &jobline.ClientOptions{Timeout: 2 * time.Minute, Logger: quiet})
 	worker := workerOf(t, server.Address, jobline.WorkerOptions{})
@@ -205,6 +207,7 @@ func init() {
 // TestSIGTERMAtAnyMoment stops worker processes at random moments: each job runs once, and none uses
 // up an attempt or is lost.
 func TestSIGTERMAtAnyMoment(t *testing.T) {
+	t.Parallel()
 	server, ctx := startServer(t), newContext(t)
 	client := clientOf(t, server.Address, nil)
 	const jobs = 1_500

@@ -30,6 +30,7 @@ type Session struct {
 	mustOpen    bool
 	windowSent  *window
 	isDrainSent bool
+	isDrained   bool // the server has confirmed it
 	heartbeat   heartbeat
 }
 
@@ -46,7 +47,8 @@ func NewSession(opening *joblinev1.StreamOpen, windowJobs int, windowBytes int64
 // Connect begins a stream: Frames returns its first frame.
 func (s *Session) Connect(now time.Time) {
 	s.hasStream, s.isOpen, s.mustOpen = true, false, true
-	s.goaway, s.windowSent, s.isDrainSent, s.resent = nil, nil, false, nil
+	s.goaway, s.windowSent, s.resent = nil, nil, nil
+	s.isDrainSent, s.isDrained = false, false
 	s.heartbeat.connect(now)
 }
 
@@ -205,6 +207,12 @@ func (s *Session) openFrame() *joblinev1.StreamRequest {
 
 // nextFrame returns one frame with as much as it may carry; nil if nothing is due.
 func (s *Session) nextFrame() *joblinev1.StreamRequest {
+	if s.isDraining && !s.isDrainSent {
+		// Before the jobs that are given back: they would come again.
+		s.isDrainSent = true
+		s.settles.fence(func() { s.isDrained = true }) // no job comes after its confirm
+		return &joblinev1.StreamRequest{Drain: true}
+	}
 	if !s.reports.isEmpty() || !s.lines.waiting.isEmpty() {
 		// In a frame of their own: within one, settles are handled first, and end the lease.
 		return &joblinev1.StreamRequest{Extends: s.reports.take(), Logs: s.lines.take()}
@@ -216,12 +224,9 @@ func (s *Session) nextFrame() *joblinev1.StreamRequest {
 	} else if settle := s.settles.take(); settle != nil {
 		frame.Settles, isDue = []*joblinev1.StreamSettle{settle}, true
 	}
-	if s.windowSent == nil || s.window != *s.windowSent {
+	if !s.isDraining && (s.windowSent == nil || s.window != *s.windowSent) {
 		s.putWindow(frame)
 		isDue = true
-	}
-	if s.isDraining && !s.isDrainSent {
-		frame.Drain, s.isDrainSent, isDue = true, true, true
 	}
 	if !isDue {
 		return nil
@@ -230,7 +235,10 @@ func (s *Session) nextFrame() *joblinev1.StreamRequest {
 }
 
 func (s *Session) putWindow(frame *joblinev1.StreamRequest) {
-	frame.Window = &joblinev1.StreamWindow{MaxInFlight: s.window.jobs, MaxInFlightBytes: s.window.bytes}
 	sent := s.window
+	if s.isDraining {
+		sent.jobs = 0
+	}
+	frame.Window = &joblinev1.StreamWindow{MaxInFlight: sent.jobs, MaxInFlightBytes: sent.bytes}
 	s.windowSent = &sent
 }

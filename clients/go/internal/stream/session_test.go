@@ -163,13 +163,22 @@ func TestDrainHalfClosesWhenAllIsSent(t *testing.T) {
 	opened(session, nil)
 	job := deliver(session, 1, 1, 1)[0]
 	session.Drain()
-	if frames := session.Frames(start); !frames[0].GetDrain() || session.MayHalfClose() {
+	frames := session.Frames(start)
+	if !frames[0].GetDrain() || session.MayHalfClose() {
 		t.Fatalf("got %v", frames)
 	}
 	session.Settle(Interrupted(job.ID, job.Delivery))
-	session.Frames(start)
-	if !session.MayHalfClose() || session.IsConfirmed() {
-		t.Fatal("all is sent, and not confirmed")
+	late := deliver(session, 2, 1, 1)[0] // on its way when the server read the drain
+	session.Settle(Interrupted(late.ID, late.Delivery))
+	for _, settle := range settlesIn(append(frames, session.Frames(start)...)) {
+		session.Handle(start, &joblinev1.StreamResponse{Confirms: []*joblinev1.StreamConfirm{{Seq: settle.GetSeq()}}})
+	}
+	if !session.MayHalfClose() || !session.IsConfirmed() {
+		t.Fatal("all is confirmed")
+	}
+	session.Connect(start)
+	if window := session.Frames(start)[0].GetWindow(); window.GetMaxInFlight() != 0 {
+		t.Fatalf("a stream of a session that drains asks for %d jobs", window.GetMaxInFlight())
 	}
 }
 

@@ -125,10 +125,10 @@ func (s *Session) IsDraining() bool { return s.isDraining }
 // Goaway returns the server's request to open another stream, if there is one.
 func (s *Session) Goaway() *joblinev1.StreamGoaway { return s.goaway }
 
-// MayHalfClose reports whether the session is drained and everything settled was sent.
+// MayHalfClose reports whether no job can come any more, and everything settled was sent.
 func (s *Session) MayHalfClose() bool {
 	isUnsent := len(s.resent) > 0 || !s.reports.isEmpty() || !s.lines.waiting.isEmpty() || s.settles.hasWaiting()
-	return s.isDrainSent && len(s.held) == 0 && !isUnsent
+	return s.isDrained && len(s.held) == 0 && !isUnsent
 }
 
 // IsConfirmed reports whether nothing is held and the server has confirmed every settle.
