@@ -15,3 +15,23 @@ export type { ScheduleSettings } from "./schedules.js";
 export type { CallOptions, Stub } from "./services.js";
 export { VERSION } from "./version.js";
 export { type JobEnd, resultOf, type WaitOptions } from "./waiting.js";
+export { Forgotten } from "./worker/answers.js";
+export { Context, type ContextHost } from "./worker/context.js";
+export { LeasedJob } from "./worker/leased.js";
+export type { WorkerStats } from "./worker/link.js";
+export type { Logger } from "./worker/logger.js";
+export type { Middleware } from "./worker/middleware.js";
+export {
+  Cancel,
+  type CancelReason,
+  Dead,
+  Outcome,
+  RateLimited,
+  Retry,
+  Snooze,
+  Stopped,
+  WaitFor,
+} from "./worker/outcomes.js";
+export type { BatchAnswers, BatchHandler, BatchItem, BatchOptions, Handler } from "./worker/routes.js";
+export type { WorkerOptions } from "./worker/settings.js";
+export { Worker } from "./worker/worker.js";

@@ -7,12 +7,16 @@ import {
   defineJob,
   IdempotencyMismatch,
   InvalidArgument,
+  JobDead,
+  JobNotFound,
   NewJob,
   NotConnected,
   QueueFull,
   UniqueKeyHeld,
+  WaitTimeout,
 } from "@jobline/client";
-import { clientOf, ServerProcess } from "./server.js";
+import { z } from "zod";
+import { clientOf, ServerProcess, workerOf } from "./server.js";
 
 let server: ServerProcess;
 let client: Client;
@@ -175,6 +179,36 @@ test("no server: NotConnected, which is definite", async () => {
     assert.ok(error instanceof NotConnected);
     return error.definite && error.retryable;
   });
+});
+
+test("pushAndWait returns the typed result, checked by its schema", async () => {
+  const add = defineJob({
+    queue: "sums",
+    schema: z.object({ a: z.number(), b: z.number() }),
+    resultSchema: z.number(),
+  });
+  await using worker = workerOf(server).handle(add, ({ a, b }) => a + b);
+  await worker.start();
+  const sum: number = await client.pushAndWait(add, { a: 1, b: 2 });
+  assert.equal(sum, 3);
+  await assert.rejects(client.push(add, { a: 1, b: "2" } as never), z.ZodError);
+});
+
+test("waiting: a timeout carries the id, a death its error, an unknown job is not found", async () => {
+  await assert.rejects(
+    client.pushAndWait("nobody", 1, { timeout: "50ms" }),
+    (error: WaitTimeout) => error instanceof WaitTimeout && typeof error.id === "bigint" && error.id > 0n,
+  );
+  const dies = defineJob({ queue: "dies", maxAttempts: 1 });
+  await using worker = workerOf(server).handle(dies, () => {
+    throw new TypeError("no good");
+  });
+  await worker.start();
+  await assert.rejects(client.pushAndWait(dies, 1), (error: JobDead) => {
+    assert.ok(error instanceof JobDead && error.message.includes("TypeError: no good"));
+    return error.reason === "MAX_ATTEMPTS_EXCEEDED" && error.facts.metadata?.type === "TypeError";
+  });
+  await assert.rejects(client.result("dies", 987_654_321n), JobNotFound);
 });
 
 test("entities, batches, flows and schedules are pushed", async () => {

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
-import { Client, type ClientOptions } from "@jobline/client";
+import { Client, type ClientOptions, Worker, type WorkerOptions } from "@jobline/client";
 
 const ROOT = fileURLToPath(new URL("../../../../", import.meta.url));
 const PYTHON = process.env.JOBLINE_PYTHON ?? join(ROOT, ".venv/bin/python");
@@ -95,9 +95,31 @@ export class ServerProcess implements AsyncDisposable {
   }
 }
 
+/** Lines of workers, for tests that look at them. */
+export class TestLogger {
+  readonly lines: string[] = [];
+  info(text: string): void {
+    this.lines.push(text);
+  }
+  warn(text: string): void {
+    this.lines.push(text);
+  }
+  error(text: string): void {
+    this.lines.push(text);
+  }
+  has(part: string): boolean {
+    return this.lines.some((line) => line.includes(part));
+  }
+}
+
 /** Returns a client of a server. */
 export function clientOf(server: ServerProcess, options: ClientOptions = {}): Client {
   return new Client({ target: server.address, ...options });
+}
+
+/** Returns a worker of a server that logs nothing. */
+export function workerOf<S = undefined>(server: ServerProcess, options: WorkerOptions<S> = {}): Worker<S> {
+  return new Worker<S>({ target: server.address, logger: new TestLogger(), ...options });
 }
 
 /** Returns when something holds. Fails after a while, with what it was. */
