@@ -10,6 +10,7 @@ import {
   type MessageShape,
   toBinary,
 } from "@bufbuild/protobuf";
+import { InvalidArgument } from "./errors.js";
 
 /** How one call is made. */
 export interface CallOptions {
@@ -43,8 +44,7 @@ export function stubOf<S extends DescService>(service: S, caller: Caller): Stub<
   const stub: Record<string, unknown> = {};
   for (const method of service.methods) {
     const path = pathOf(service, method.name);
-    const encode = (request: MessageInitShape<DescMessage>) =>
-      toBinary(method.input, create(method.input, request));
+    const encode = (request: MessageInitShape<DescMessage>) => encoded(method.input, request);
     if (method.methodKind === "unary") {
       stub[method.localName] = async (request: MessageInitShape<DescMessage>, options: CallOptions = {}) =>
         fromBinary(method.output, await caller.unary(path, encode(request), options));
@@ -60,6 +60,15 @@ export function stubOf<S extends DescService>(service: S, caller: Caller): Stub<
     }
   }
   return stub as Stub<S>;
+}
+
+/** Returns the bytes of a request. Throws InvalidArgument for what it cannot hold. */
+function encoded(input: DescMessage, request: MessageInitShape<DescMessage>): Uint8Array {
+  try {
+    return toBinary(input, create(input, request));
+  } catch (error) {
+    throw new InvalidArgument(`this cannot be sent: ${(error as Error).message}`, { cause: error });
+  }
 }
 
 /** Returns the path of a method. */

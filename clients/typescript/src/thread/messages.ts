@@ -71,7 +71,7 @@ export type FromStream =
   /** The session is drained and confirmed, or was stopped. */
   | { readonly kind: "ended" };
 
-/** Indexes of the counters that both threads read. */
+/** Indexes of the counters that both threads read, 64 bits each. */
 export const Counter = { DONE: 0, FAILED: 1, RELEASED: 2, LOST: 3, HELD: 4, OPEN: 5, WINDOW: 6 } as const;
 
 /** How many counters there are. */

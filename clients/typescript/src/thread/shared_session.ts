@@ -11,7 +11,7 @@ export class SharedSession {
   /** The state machine. */
   readonly session: Session;
   private readonly window: Window;
-  private readonly counters: Int32Array;
+  private readonly counters: BigInt64Array;
   private finished = 0;
   private isClosed = false;
 
@@ -20,7 +20,7 @@ export class SharedSession {
     this.window = new Window(performance.now(), settings.runners, settings.window);
     const opening = fromBinary(StreamOpenSchema, settings.opening);
     this.session = new Session(opening, this.window.size, settings.windowBytes);
-    this.counters = new Int32Array(settings.counters);
+    this.counters = new BigInt64Array(settings.counters);
     this.updateCounters();
   }
 
@@ -65,8 +65,8 @@ export class SharedSession {
 
   private countLate({ isLost, kind }: SettleReport): void {
     if (!isLost) return;
-    Atomics.add(this.counters, Counter.LOST, 1);
-    if (kind === "ack") Atomics.sub(this.counters, Counter.DONE, 1);
+    Atomics.add(this.counters, Counter.LOST, 1n);
+    if (kind === "ack") Atomics.sub(this.counters, Counter.DONE, 1n);
   }
 
   /** Takes no more jobs, and releases all but those to keep. */
@@ -111,13 +111,13 @@ export class SharedSession {
 
   private count(counter: number): void {
     this.finished += 1;
-    Atomics.add(this.counters, counter, 1);
+    Atomics.add(this.counters, counter, 1n);
   }
 
   /** Shows what the other thread may read at any time. */
   updateCounters(): void {
-    Atomics.store(this.counters, Counter.HELD, this.session.held.size);
-    Atomics.store(this.counters, Counter.OPEN, this.session.isOpen ? 1 : 0);
-    Atomics.store(this.counters, Counter.WINDOW, this.window.size);
+    Atomics.store(this.counters, Counter.HELD, BigInt(this.session.held.size));
+    Atomics.store(this.counters, Counter.OPEN, this.session.isOpen ? 1n : 0n);
+    Atomics.store(this.counters, Counter.WINDOW, BigInt(this.window.size));
   }
 }

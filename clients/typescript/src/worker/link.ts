@@ -142,8 +142,8 @@ export interface WorkerStats {
 }
 
 /** Returns the counters that both threads share. */
-export function statsOf(counters: Int32Array, running: number, stuck: number): WorkerStats {
-  const at = (index: number) => Atomics.load(counters, index);
+export function statsOf(counters: BigInt64Array, running: number, stuck: number): WorkerStats {
+  const at = (index: number) => Number(Atomics.load(counters, index));
   return {
     done: at(Counter.DONE),
     failed: at(Counter.FAILED),

@@ -18,7 +18,7 @@ import type { CancelReason } from "./outcomes.js";
 import type { Route, Routes } from "./routes.js";
 import { Run } from "./runs.js";
 import { Settler, type SettlerSettings } from "./settler.js";
-import { cancelledItem, unhandledItem } from "./settling.js";
+import { cancelledItem, timedOutItem, unhandledItem } from "./settling.js";
 
 /** Handlers that begin in one turn of the event loop: the program's other work has a right to it, too. */
 const CALLS_A_TURN = 64;
@@ -279,7 +279,9 @@ export class Runner implements ContextHost {
     this.stuck.add(run);
     for (const { job } of run.contexts) {
       this.contexts.delete(job);
-      if (this.holds(job)) this.settler.send(job, cancelledItem(job)); // nothing else would settle it
+      // Nothing else would settle it.
+      if (this.holds(job))
+        this.settler.send(job, why === "cancelled" ? cancelledItem(job) : timedOutItem(job));
     }
     this.pumpSoon();
   }

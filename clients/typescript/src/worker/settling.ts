@@ -126,6 +126,14 @@ export function cancelledItem(job: LeasedJob): SettleItem {
   return failItem(job, undefined, FailAction.CANCEL);
 }
 
+/** Returns the settle of an attempt that took too long, where the server has not ended it itself. */
+export function timedOutItem(job: LeasedJob): SettleItem {
+  return failItem(job, {
+    type: "timeout",
+    message: "the attempt took too long, and its handler did not stop",
+  });
+}
+
 /** Returns the settle of a job that has no handler here. */
 export function unhandledItem(job: LeasedJob): SettleItem {
   return releaseItem(job, ReleaseReason.UNHANDLED, UNHANDLED_DELAY);

@@ -73,14 +73,14 @@ export class Worker<S = undefined> implements AsyncDisposable {
 
   /**
    * Stops: no more jobs are taken, and running handlers may finish; after `softStop` their signals fire, after
-   * `hardStop` what is left is released. Again: the next stage at once. Returns when the worker has stopped.
+   * `hardStop` what is left is released. Again: the next stage at once. Returns when the worker has stopped;
+   * what made it stop by itself, `start` or `run` throw.
    */
   async stop(): Promise<void> {
     this.isStopRequested = true;
-    if (!this.current) return;
-    const run = await this.current;
-    run.stop();
-    await run.whenFinished;
+    const run = await this.current?.catch(() => undefined);
+    run?.stop();
+    await run?.whenFinished.catch(() => undefined);
   }
 
   /** Stops the worker at the end of an `await using` block. */

@@ -22,7 +22,7 @@ export interface RunParts {
 
 /** The parts of a running worker, wired together, from its start to its stop. */
 export class WorkerRun {
-  private readonly counters = new SharedArrayBuffer(4 * COUNTERS);
+  private readonly counters = new SharedArrayBuffer(8 * COUNTERS);
   private readonly link: Link;
   private readonly runner: Runner;
   private readonly drain: Drain;
@@ -91,7 +91,7 @@ export class WorkerRun {
   /** What the worker has done and is doing. */
   get stats(): WorkerStats {
     const running = this.runner.runningJobs.length;
-    return statsOf(new Int32Array(this.counters), running, this.runner.stuck.size);
+    return statsOf(new BigInt64Array(this.counters), running, this.runner.stuck.size);
   }
 
   private connected(): Client {
@@ -112,6 +112,7 @@ export class WorkerRun {
   private fail({ name, message, facts }: Extract<FromStream, { kind: "failed" }>): void {
     const Kind = (errors as Record<string, unknown>)[name] ?? errors.Internal;
     this.failure = new (Kind as typeof errors.JoblineError)(message, facts);
+    this.parts.settings.logger.error(`the worker stops: ${message}`);
   }
 
   private handleThreadEnd(): void {
@@ -178,7 +179,7 @@ export class WorkerRun {
   private async end(): Promise<void> {
     this.link.say({ kind: "stop" });
     await this.link.close();
-    await this.client?.close();
+    void this.client?.close(); // what handlers have not waited for may take its time
     this.parts.settings.logger.info("stopped");
     const closed = this.failure ?? new errors.ClientClosed("the worker has stopped");
     this.opened.reject(closed);
