@@ -57,12 +57,16 @@ pins:  ## Renew constraints.txt from the newest versions that pyproject.toml all
 TYPESCRIPT := clients/typescript
 TYPESCRIPT_SETUP := $(TYPESCRIPT)/node_modules/.package-lock.json
 
+# In CI a machine without Node is a mistake; CONNECT_CLIENT=required says so.
+NODE_FITS := command -v npm >/dev/null && node -e 'process.exit(+(process.versions.node.split(".")[0] < 20))'
+WITHOUT_NODE = { echo "no Node 20 with npm: $(1)"; test "$$CONNECT_CLIENT" != required; }
+
 .PHONY: typescript-setup
 typescript-setup: $(TYPESCRIPT_SETUP)  ## Install the packages of the TypeScript client, if there is npm
 
 $(TYPESCRIPT_SETUP): $(TYPESCRIPT)/package-lock.json
-	@if command -v npm >/dev/null; then cd $(TYPESCRIPT) && npm ci --silent --no-audit --no-fund --prefer-offline; \
-	  else echo "no npm: the TypeScript client is left out"; fi
+	@if $(NODE_FITS); then cd $(TYPESCRIPT) && npm ci --silent --no-audit --no-fund --prefer-offline; \
+	  else $(call WITHOUT_NODE,the TypeScript client is left out); fi
 
 .PHONY: gen
 gen: $(GEN) $(SETUP) $(TYPESCRIPT_SETUP)  ## Generate the stubs from proto/, and the blocking client from the async one
@@ -135,9 +139,10 @@ test-rooms: $(SETUP)  ## Run the tests of rooms in their own process: no server,
 TYPESCRIPT_JOBS ?= $(shell getconf _NPROCESSORS_ONLN)
 .PHONY: ts-test
 ts-test: $(SETUP) $(TYPESCRIPT_SETUP)  ## Check types and style of the TypeScript client, and run its tests
-	@if ! command -v node >/dev/null; then echo "no Node: the tests of the TypeScript client are left out"; \
-	else cd $(TYPESCRIPT) && rm -rf dist && node_modules/.bin/tsc && node_modules/.bin/biome check --error-on-warnings . \
-	  && node --test --test-concurrency=$(TYPESCRIPT_JOBS) --test-reporter=spec dist/test/*.test.js; fi
+	@if $(NODE_FITS); then cd $(TYPESCRIPT) && rm -rf dist && node_modules/.bin/tsc \
+	  && node_modules/.bin/biome check --error-on-warnings . \
+	  && node --test --test-concurrency=$(TYPESCRIPT_JOBS) --test-reporter=spec dist/test/*.test.js; \
+	  else $(call WITHOUT_NODE,the tests of the TypeScript client are left out); fi
 
 .PHONY: ts-bench
 ts-bench: $(SETUP) $(TYPESCRIPT_SETUP)  ## Measure the TypeScript client: a worker, and concurrent pushes
