@@ -26,7 +26,7 @@ func startPostgres(t *testing.T) string {
 		return ""
 	}
 	bin := filepath.Dir(found[len(found)-1])
-	dir, err := os.MkdirTemp("", "jobline-pg-") // short: a socket's path has about 100 bytes
+	dir, err := os.MkdirTemp("", "jobline-go-pg-") // short: a socket's path has about 100 bytes
 	if err != nil {
 		t.Fatal(err)
 	}
