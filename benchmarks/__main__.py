@@ -34,6 +34,7 @@ from benchmarks import (
     limited,
     limited_rows,
     machine,
+    many_parents,
     operators,
     profiling,
     pushing,
@@ -75,6 +76,7 @@ async def _many(bench: Bench) -> None:
     await due.become_due(bench)
     await keys.many_keys(bench)
     await blocked.wait_for_others(bench)
+    await many_parents.act_on_children(bench)
 
 
 BENCHMARKS: dict[str, Benchmark] = {

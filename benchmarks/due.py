@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from time import time
 
-from benchmarks import bodies
+from benchmarks import bodies, machine
 from benchmarks.bench import Bench, Running
 from benchmarks.drains import StreamDrain
 from benchmarks.figures import Figure, Unit, at_most
@@ -35,6 +35,7 @@ async def become_due(bench: Bench) -> None:
     for kind, one_each in (("in lots of 1,000", False), ("each with a time of its own", True)):
         async with bench.server("native") as server:
             due_at = await _fill(server, jobs, one_each=one_each)
+            machine.touch_memory()
             await asyncio.sleep(max(0.0, due_at - 0.5 - time()))
             await StreamDrain(server, jobs, window=WINDOW, runs=not one_each).run()
             seconds = time() - due_at

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from itertools import count
 from time import perf_counter
 
-from benchmarks import bodies
+from benchmarks import bodies, machine
 from benchmarks.bench import Bench, Running
 from benchmarks.drains import acked, leases_of
 from benchmarks.figures import Figure, Unit
@@ -108,6 +108,7 @@ async def fill_queues(wire: Wire, names: list[str], jobs: int) -> None:
 async def _rate(bench: Bench, server: Running, names: list[str]) -> float:
     """Cycles over the queues, one after another."""
     cycles = Cycles(server, names)
+    machine.touch_memory()
 
     async def measure() -> float:
         end = perf_counter() + bench.seconds

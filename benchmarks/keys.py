@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from time import perf_counter
 from typing import NamedTuple
 
-from benchmarks import bodies
+from benchmarks import bodies, machine
 from benchmarks.bench import Bench, Running
 from benchmarks.figures import Figure, Unit, at_most
 from jobline import AsyncClient
@@ -89,6 +89,7 @@ async def _slice(server: Running, body: Body, numbers: range) -> float:
     before = (await server.wire.stats()).pushed_total
     calls = [body(numbers[at : at + A_CALL]) for at in range(0, len(numbers), A_CALL)]
     left = iter(calls)
+    machine.touch_memory()
 
     async def caller() -> None:
         for message in left:

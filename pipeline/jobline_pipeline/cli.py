@@ -10,11 +10,11 @@ import os
 import pkgutil
 import sys
 from importlib import import_module
-from importlib.metadata import version
 from typing import Annotated
 
 import typer
 
+from jobline.cli.version import version_option
 from jobline_pipeline import commands
 from jobline_pipeline.problems import PipelineError
 
@@ -51,24 +51,8 @@ def main() -> None:
         sys.exit(INTERRUPTED)
 
 
-def _show_version(asked: bool) -> None:
-    if asked:
-        for distribution in ("jobline-pipeline", "pyspark", "delta-spark"):
-            print(distribution, version(distribution))
-        raise typer.Exit
-
-
 def _root(
-    _version: Annotated[
-        bool,
-        typer.Option(
-            "--version",
-            callback=_show_version,
-            is_eager=True,
-            metavar="",
-            help="Show versions and exit.",
-        ),
-    ] = False,
+    _version: Annotated[bool, version_option("jobline-pipeline", "pyspark", "delta-spark")] = False,
 ) -> None:
     """Make tables and reports of the history that a Jobline server exported."""
 

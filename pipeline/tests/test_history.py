@@ -46,6 +46,19 @@ def test_file_of_another_name_is_bad(tmp_path):
     assert "its name is not" in looked(path).problem
 
 
+@pytest.mark.parametrize("name", [{"last": 7}, {"first": 6}, {"first": 20, "last": 30}])
+def test_file_with_offsets_that_its_name_does_not_say_is_bad(tmp_path, name):
+    """By the name it would be no repeat of another file, and its rows would be read twice."""
+    path = write_events(tmp_path, [pushed(5), pushed(9)], **name)
+    assert "and it has 5 to 9" in looked(path).problem
+
+
+def test_name_may_say_more_offsets(tmp_path):
+    """Offsets have gaps."""
+    path = write_events(tmp_path, [pushed(5), pushed(9)], first=1, last=12)
+    assert looked(path).problem is None
+
+
 def test_foreign_schema_is_bad(tmp_path):
     """A file without a column of every event is none of ours."""
     schema = pa.schema([("offset", pa.int64()), ("price", pa.float64())])

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from jobline_pipeline.java import _WRAPPER, find_java
+from jobline_pipeline.java import _WRAPPER, _version_of, find_java
 from jobline_pipeline.problems import PipelineError
 
 
@@ -22,7 +22,24 @@ def java(folder, version):
 def test_java_home_comes_first(tmp_path, monkeypatch):
     """Who sets it means it."""
     monkeypatch.setenv("JAVA_HOME", str(java(tmp_path / "mine", "21.0.1")))
-    assert find_java(tmp_path) == tmp_path / "mine"
+    home = find_java(tmp_path / "cache")
+    assert str(tmp_path / "mine/bin/java") in (home / "bin/java").read_text()
+    assert _version_of(home / "bin/java") == 21
+
+
+def test_java_is_wrapped_once(tmp_path, monkeypatch):
+    """A process that starts Spark twice finds the wrapper as its JAVA_HOME."""
+    monkeypatch.setenv("JAVA_HOME", str(java(tmp_path / "mine", "21.0.1")))
+    home = find_java(tmp_path / "cache")
+    monkeypatch.setenv("JAVA_HOME", str(home))
+    assert find_java(tmp_path / "cache") == home
+
+
+def test_a_home_that_cannot_be_written_to_does_not_matter(tmp_path, monkeypatch):
+    """Java itself will do, with a line of warning."""
+    monkeypatch.setenv("JAVA_HOME", str(java(tmp_path / "mine", "21.0.1")))
+    (tmp_path / "cache").write_text("a file")
+    assert find_java(tmp_path / "cache") == tmp_path / "mine"
 
 
 def test_old_java_is_refused(tmp_path, monkeypatch):

@@ -19,3 +19,21 @@ so a test can repeat a run exactly.
 `docs/architecture.md` explains the rooms and follows a push, a lease and an ack through them;
 `docs/guarantees.md` lists what callers can rely on.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jobline_server.embedding import embedded
+
+__all__ = ["embedded"]
+
+
+def __getattr__(name: str) -> Any:
+    """Loads `embedded` at its first use: to load the server takes half a second."""
+    if name == "embedded":
+        from jobline_server.embedding import embedded  # noqa: PLC0415  # as said above
+
+        return embedded
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

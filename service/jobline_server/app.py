@@ -6,6 +6,7 @@ Only this module knows which store is used. It reads settings and has no rule of
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from importlib.metadata import version
 from os import urandom
 
@@ -15,15 +16,18 @@ from typing import TYPE_CHECKING, TypeVar
 
 from jobline_server.background.periodic import Background
 from jobline_server.config import Settings
+from jobline_server.doors import Doors, OwnDoors
 from jobline_server.periodic_tasks import make_tasks
 from jobline_server.room_settings import call_limits, client_rates, default_level, runtime_settings
 from jobline_server.rpc.admission import Admission
 from jobline_server.rpc.guard import Guard
 from jobline_server.rpc.services import Services, make_services
-from jobline_server.rpc.transport import Serving, choose_transport, serve
+from jobline_server.rpc.test_service import TestControls
 from jobline_server.runtime.clock import Clock, SystemClock
+from jobline_server.runtime.core import Core
 from jobline_server.runtime.opening import open_runtime
 from jobline_server.runtime.runtime import Runtime
+from jobline_server.runtime.waiting import first_of
 from jobline_server.storage.recovery import SetApart
 from jobline_server.storage.sqlite.directory import stores_in
 from jobline_server.storage.sqlite.losses import Losses
@@ -32,7 +36,7 @@ from jobline_server.telemetry.calls import CallMeters
 from jobline_server.telemetry.log import logger
 
 if TYPE_CHECKING:
-    from jobline_server.http_port import HttpPort
+    from jobline_server.http_port import HttpApp
     from jobline_server.runtime.exporter import Exporter
 
 LOG = logger("app")
@@ -41,29 +45,47 @@ VERSION = version("jobline-server")
 CALLS_SECONDS = 2.0  # for open calls to end, at a stop
 
 T = TypeVar("T")
+MakeTests = Callable[[Runtime, Background], TestControls]
 
 
 class Server:
     """A server in the running loop. `start` opens it, `stop` closes it; `stop` may be called twice,
-    and after a failed start.
+    and after a failed start. `clock`: default that of the machine. `doors`: where it is reached,
+    default as the settings say. `tests`: makes what serves TestService; without, it is refused.
     """
 
-    def __init__(self, settings: Settings, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        clock: Clock | None = None,
+        doors: Doors | None = None,
+        tests: MakeTests | None = None,
+    ) -> None:
         self.settings = settings
         self.clock: Clock = clock or SystemClock()
-        self.transport = choose_transport(settings.transport)
+        self._doors: Doors = doors or OwnDoors(settings)
+        self._make_tests = tests
+        self.transport = self._doors.transport
         self.addresses: list[str] = []
         self.http = ""
         self.meters = CallMeters()
         self.admission = Admission(call_limits(settings))
         self._runtime: Runtime | None = None
         self._services: Services | None = None
-        self._serving: Serving | None = None
         self._background: Background | None = None
-        self._port: HttpPort | None = None
+        self._app: HttpApp | None = None
         self.exporter: Exporter | None = None
         self._hastened = asyncio.Event()
         self._stopping: asyncio.Task[None] | None = None
+
+    @property
+    def failed(self) -> asyncio.Future[None]:
+        """Returns a future that fails when its store did: the process must stop then."""
+        return self.runtime.failed
+
+    def with_core(self, call: Callable[[Core], None]) -> None:
+        """Calls a function with its core; raises before `start`."""
+        call(self.runtime.core)
 
     @property
     def services(self) -> Services:
@@ -164,64 +186,50 @@ class Server:
 
     async def _start_background(self) -> None:
         runtime = self.runtime
-        tasks = make_tasks(runtime, self.settings, version=VERSION)
+        tasks = make_tasks(runtime, self.settings, version=VERSION, moves=self.clock.moves)
         self._background = Background(tasks, runtime.core)
         self._background.start()
 
     async def _serve_grpc(self) -> None:
-        payload_bytes_max = int(self.settings.max_payload_bytes)
-        guard = Guard(
-            clock=perf_counter,
-            meters=self.meters,
-            name=new_name(),
-            admission=self.admission,
-            replies_outlive=self.transport == "grpcio",
-        )
+        guard = Guard(perf_counter, self.meters, new_name(), self.admission)
+        guard.replies_outlive = self.transport == "grpcio"
         self._services = make_services(
             self.runtime,
             guard,
-            payload_bytes_max=payload_bytes_max,
+            payload_bytes_max=int(self.settings.max_payload_bytes),
             default_level=default_level(self.settings),
             version=VERSION,
             transport=self.transport,
             client_rates=client_rates(self.settings, perf_counter),
+            tests=self._make_tests and self._make_tests(self.runtime, self.background),
         )
-        self._serving = await serve(
-            self.transport,
-            self._services.handlers,
-            self.settings.listen_addresses,
-            payload_bytes_max=payload_bytes_max,
-            admission=self.admission,
-        )
-        self.addresses = self._serving.addresses
+        self.addresses = await self._doors.open_grpc(self._services, self.admission)
 
     async def _serve_http(self) -> None:
         if not self.settings.http:
             return
         # What the port is made of is a tenth of a start, and of the memory of an idle server.
-        from jobline_server.http_port import make_port
-        from jobline_server.web import metrics, pages
+        from jobline_server.http_port import make_app, make_pages_of
 
-        server = metrics.ServerCollector(self.runtime, version=VERSION, transport=self.transport)
-        app = pages.make_pages(
-            metrics.make_registry(server, self.meters, self.background.records, self.exporter),
-            refresh=server.refresh,
+        pages = make_pages_of(
+            self.runtime,
+            self.meters,
+            self.background.records,
+            self.exporter,
             version=VERSION,
-            failing=self.runtime.failing,
-            broken=self.runtime.broken,
+            transport=self.transport,
             is_ready=self._is_ready,
-            is_full=lambda: self.runtime.core.commits.disk_full,
         )
-        self._port = make_port(
+        self._app = make_app(
             self.settings,
-            app,
+            pages,
             self.services,
             self.runtime,
             self.admission,
             self.addresses[0],
             version=VERSION,
         )
-        self.http = await self._port.web.start(self.settings.http)
+        self.http = await self._doors.open_http(self._app)
 
     async def _announce_serving(self) -> None:
         self.runtime.core.loops.changed = self._report_health
@@ -243,24 +251,20 @@ class Server:
         """Waits until workers have finished, `hasten` is called, or `drain_seconds` are over."""
         if self._runtime is None or self._runtime.failed.done():
             return
-        draining = asyncio.create_task(self._runtime.drain(seconds=self.settings.drain_seconds))
-        hastened = asyncio.create_task(self._hastened.wait())
-        await asyncio.wait({draining, hastened}, return_when=asyncio.FIRST_COMPLETED)
-        for task in (draining, hastened):
-            task.cancel()
-        await asyncio.gather(draining, hastened, return_exceptions=True)
+        draining = self._runtime.drain(seconds=self.settings.drain_seconds)
+        await first_of(draining, self._hastened.wait())
 
     async def _end_calls(self) -> None:
         """Takes no new calls; ends calls that only wait, and waits for the others."""
         if self._runtime is not None:
             self._runtime.streams.end_all()
         self.admission.end_waiting_calls()
-        if self._serving is not None:
-            await self._serving.stop(CALLS_SECONDS)
+        await self._doors.close_grpc(self._services, CALLS_SECONDS)
 
     async def _close_http(self) -> None:
-        if self._port is not None:
-            await self._port.stop()
+        await self._doors.close_http(self._app)
+        if self._app is not None:
+            self._app.close()
 
     async def _stop_background(self) -> None:
         if self._background is not None:

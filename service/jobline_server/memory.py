@@ -95,6 +95,15 @@ def freeze() -> None:
     gc.enable()
 
 
+def collect_all() -> None:
+    """Collects what was frozen, too: one of the servers of this process was stopped. It blocks the
+    loop for about as long as a start.
+    """
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()
+
+
 def skip_last_collection() -> None:
     """Avoids the collection at the exit of the process, which would visit millions of jobs."""
     gc.freeze()

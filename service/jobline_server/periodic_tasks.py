@@ -24,22 +24,31 @@ from jobline_server.runtime.ended.retention import EndedRetention
 from jobline_server.runtime.runtime import Runtime
 
 
-def make_tasks(runtime: Runtime, settings: Settings, *, version: str) -> list[PeriodicTask]:
-    """Returns the tasks of a server, not started."""
+def make_tasks(
+    runtime: Runtime, settings: Settings, *, version: str, moves: bool = True
+) -> list[PeriodicTask]:
+    """Returns the tasks of a server, not started. Where the clock `moves` only by hand, streams are
+    not sent away: their workers could not come back before a year is over.
+    """
     sender = Sender(
         allow_private=settings.webhook_private_networks, user_agent=f"jobline/{version}"
     )
     webhooks = TellWebhooks(runtime.core, runtime.webhooks, runtime.follower, sender)
     runtime.at_stop, runtime.at_end = webhooks.hurry, webhooks.finish
+    old_streams = SendOldStreamsAway(
+        runtime.streams, round(settings.stream_max_age_seconds * 1_000)
+    )
     return [
+        # The order in which they are run where a clock is moved by hand: first what looks at a time
+        # that is over, and idle queues before retention, which may empty some.
+        CloseMinutes(runtime.core, runtime.minutes),
+        DeleteIdleQueues(runtime.core),
         CheckpointTask(runtime.checkpoints),
         RetentionTask(runtime.core, EndedRetention(runtime.core, runtime.ended)),
         RetryDeadJobs(runtime.core, AutoRetries(runtime.core, runtime.ended)),
-        DeleteIdleQueues(runtime.core),
         RestoreBallast(DiskSpace(runtime.core)),
-        SendOldStreamsAway(runtime.streams, round(settings.stream_max_age_seconds * 1_000)),
+        *([old_streams] if moves else []),
         UnhandledNames(runtime.core, runtime.streams.notify_unhandled),
-        CloseMinutes(runtime.core, runtime.minutes),
         DeleteOldOperations(runtime.core, runtime.operations),
         NoteServer(runtime.core, runtime.streams.presence, int(settings.low_space_bytes)),
         webhooks,

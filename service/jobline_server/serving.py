@@ -14,8 +14,10 @@ import json
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable
-from typing import Any
+from contextlib import suppress
+from typing import Any, Protocol
 
 import uvloop
 from google.protobuf.internal import api_implementation
@@ -46,40 +48,91 @@ PROTOBUF = "upb"
 CANNOT_START = (ConfigurationError, CannotServe, CannotListen, StoreRefused, DataLoss)
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
-Announce = Callable[[Server], None]
+
+class Runnable(Protocol):
+    """A server, or several, one after the other."""
+
+    @property
+    def addresses(self) -> list[str]:
+        """Those of gRPC."""
+
+    @property
+    def http(self) -> str:
+        """That of HTTP; "" without."""
+
+    @property
+    def transport(self) -> str:
+        """The name of the transport of gRPC."""
+
+    @property
+    def failed(self) -> asyncio.Future[None]:
+        """Fails when the storage did."""
+
+    def with_core(self, call: Callable[[Core], None]) -> None:
+        """Calls a function with the core of each server."""
+
+    async def start(self) -> None:
+        """Opens everything."""
+
+    async def stop(self) -> None:
+        """Closes everything."""
+
+    def hasten(self) -> None:
+        """Ends the time that `stop` gives workers to finish."""
 
 
-def run(settings: Settings, announce: Announce | None = None) -> int:
-    """Runs a server until a signal or a failure; returns the exit code."""
+# It takes what `make` has made.
+Announce = Callable[[Any], None]
+
+
+def run(
+    settings: Settings,
+    announce: Announce | None = None,
+    *,
+    make: Callable[[Settings], Runnable] = Server,
+    until_eof: bool = False,
+) -> int:
+    """Runs a server until a signal or a failure, with `until_eof` also until the end of stdin;
+    returns the exit code.
+    """
     configure_logging(settings.log_format, settings.log_level)
     make_loop = uvloop.new_event_loop if settings.uvloop else asyncio.new_event_loop
+    work = serve_until_stopped(settings, announce or print_ready, make=make, until_eof=until_eof)
     with asyncio.Runner(loop_factory=make_loop) as runner:
-        return runner.run(serve_until_stopped(settings, announce or print_ready))
+        return runner.run(work)
 
 
-async def serve_until_stopped(settings: Settings, announce: Announce) -> int:
+async def serve_until_stopped(
+    settings: Settings,
+    announce: Announce,
+    *,
+    make: Callable[[Settings], Runnable] = Server,
+    until_eof: bool = False,
+) -> int:
     """Starts a server, announces it, waits for a signal or a failure, and stops it."""
     memory.tune()
     if settings.dedicated_cpu:
         scheduling.run_threads_in_batches()
     try:
         check_protobuf()
-        server = Server(settings)
+        server = make(settings)
         await server.start()
     except Exception as error:  # any failure of a start is logged in one line
         LOG.critical("cannot start", why=why_not(error, settings))
         LOG.debug("the start failed", exc_info=error)
         return EXIT_CANNOT_START
     stop_requested = _take_signals(server)
+    if until_eof:
+        _stop_at_eof(stop_requested)
     memory.freeze()
     if settings.dedicated_cpu:
         scheduling.favour_loop()
-    collect_cycles(server.runtime.core)
+    server.with_core(collect_cycles)
     _announce(announce, server)
     if not (sys.stdout.isatty() and sys.stderr.isatty()):
         LOG.info("ready", addresses=server.addresses, http=server.http, version=VERSION)
     notify(READY)
-    failed = server.runtime.failed
+    failed = server.failed
     stop = asyncio.create_task(stop_requested.wait())
     awaited: set[asyncio.Future[Any]] = {stop, failed}
     await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
@@ -120,7 +173,7 @@ def why_not(error: Exception, settings: Settings) -> str:
     return f"{type(error).__name__}: {error}; --log-level debug shows where"
 
 
-def _announce(announce: Announce, server: Server) -> None:
+def _announce(announce: Announce, server: Runnable) -> None:
     """Writes the ready line. The server also runs if that fails (no reader, no space): the log has
     the addresses too.
     """
@@ -132,9 +185,11 @@ def _announce(announce: Announce, server: Server) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def print_ready(server: Server) -> None:
-    """Prints the ready line: JSON, or words on a terminal."""
-    if sys.stdout.isatty():
+def print_ready(server: Runnable, *, as_json: bool = False, **more: str) -> None:
+    """Prints the ready line: JSON, or words on a terminal unless told otherwise. `more`: what else
+    the JSON has.
+    """
+    if sys.stdout.isatty() and not as_json:
         http = f", http://{server.http}" if server.http else ""
         where = ", ".join(server.addresses)
         sys.stdout.write(f"Jobline {VERSION} is ready at {where}{http}; ^C stops it\n")
@@ -148,12 +203,13 @@ def print_ready(server: Server) -> None:
         "transport": server.transport,
         "version": VERSION,
         "pid": os.getpid(),
+        **more,
     }
     sys.stdout.write(json.dumps(line) + "\n")
     sys.stdout.flush()
 
 
-def _take_signals(server: Server) -> asyncio.Event:
+def _take_signals(server: Runnable) -> asyncio.Event:
     """Returns an event that the first SIGTERM or SIGINT sets; the second hastens the stop."""
     requested = asyncio.Event()
 
@@ -166,6 +222,21 @@ def _take_signals(server: Server) -> asyncio.Event:
     for name in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(name, stop)
     return requested
+
+
+def _stop_at_eof(requested: asyncio.Event) -> None:
+    """Sets the event when stdin ends: when the program that started this one ends, however."""
+    loop = asyncio.get_running_loop()
+
+    def read() -> None:
+        # A thread, as not every stdin can be watched by a loop.
+        with suppress(OSError, ValueError):
+            while os.read(0, 1 << 16):
+                pass
+        with suppress(RuntimeError):  # the loop was closed
+            loop.call_soon_threadsafe(requested.set)
+
+    threading.Thread(target=read, name="jobline-stdin", daemon=True).start()
 
 
 def check_protobuf() -> None:

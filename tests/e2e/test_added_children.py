@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 
 import pytest
@@ -220,6 +221,39 @@ async def test_worker_that_stops_hands_its_children_over_first(
         pushed = await client.push("parents", 1)
         await serving
     assert (await client.jobs.get(pushed.id)).state is BLOCKED
+
+
+async def test_worker_that_stops_gives_back_a_job_whose_children_find_no_room(
+    server: RunningServer, client: AsyncClient
+) -> None:
+    """At once, although the server asks to come again later, and handlers may run for long."""
+    await client.queues.update("leaves", max_waiting=1)
+    await client.push("leaves", 0)
+    worker = Worker(server.address, soft_stop=600, hard_stop=600)
+    refused = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    class Heard(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if "trying again" in record.getMessage():
+                loop.call_soon_threadsafe(refused.set)
+
+    @worker.handler("parents")
+    async def parent(payload: object) -> object:
+        return WaitFor(FlowJob("leaves"))
+
+    heard = Heard()
+    logging.getLogger("jobline.worker").addHandler(heard)
+    try:
+        async with asyncio.timeout(60), working(worker) as serving:
+            pushed = await client.push("parents", 1)
+            await refused.wait()
+            worker.stop()
+            await serving
+    finally:
+        logging.getLogger("jobline.worker").removeHandler(heard)
+    job = await client.jobs.get(pushed.id)
+    assert (job.state, job.attempts, job.releases) == (JobState.READY, 0, 1)
 
 
 async def test_by_hand_on_both_clients(server: RunningServer, client: AsyncClient) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from jobline_server.doors import OwnDoors
 from jobline_server.testing import RunningServer
 from tests.server.http_calls import client_of, post
 
@@ -76,6 +77,7 @@ async def is_served(server: RunningServer) -> bool:
 
 def port_of(server: RunningServer) -> Any:
     """Uvicorn's server, with its connections and tasks, behind the port."""
-    port = server.server._port
-    assert port is not None
-    return port.web._server
+    doors = server.server._doors
+    assert isinstance(doors, OwnDoors)
+    assert doors._listener is not None
+    return doors._listener._server

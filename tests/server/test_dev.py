@@ -20,7 +20,7 @@ def settings_of_dev(monkeypatch: pytest.MonkeyPatch) -> Any:
     def settings(config: Path | None = None, **given: Any) -> Settings:
         ran: list[Settings] = []
 
-        def run(settings: Settings, _announce: object) -> int:
+        def run(settings: Settings, _announce: object, **_more: object) -> int:
             ran.append(settings)
             return 0
 

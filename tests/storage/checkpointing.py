@@ -9,6 +9,7 @@ from jobline_server.engine.decide.lease import decide_lease
 from jobline_server.engine.decide.push import decide_push
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.payloads import Payloads
+from jobline_server.engine.ties import Ties
 from jobline_server.engine.values import DEFAULT_OPTIONS, JobOptions
 from jobline_server.storage.kinds.bundles import JOB_BYTES_MAX
 from tests.pushed_rows import NewJob, rows_of
@@ -25,6 +26,13 @@ def push_jobs(world, count=1, *, key="", level=None, payload=b"x"):
     """Single jobs; returns their ids."""
     rows = rows_of([NewJob(payload, DEFAULT_OPTIONS, key)] * count)
     pushed = decide_push(world.shard, world.now, Push("q", DEFAULT_OPTIONS, rows, level=level))
+    return list(range(pushed.first_id, pushed.first_id + pushed.count))
+
+
+def push_waiting(world, count, parents):
+    """Jobs that wait for all of these; returns their ids."""
+    rows = rows_of([NewJob(b"x", DEFAULT_OPTIONS, ties=Ties(parents=parents))] * count)
+    pushed = decide_push(world.shard, world.now, Push("q", DEFAULT_OPTIONS, rows))
     return list(range(pushed.first_id, pushed.first_id + pushed.count))
 
 

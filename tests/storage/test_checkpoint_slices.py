@@ -6,8 +6,17 @@ import pytest
 
 from jobline_server.engine.decide.admin import decide_cancel
 from jobline_server.storage.checkpoint import PASSES_ALIKE, Checkpoint
+from jobline_server.storage.kinds.table import PARENTS_AN_ITEM
 from jobline_server.storage.store import ItemKind
-from tests.storage.checkpointing import LARGE, lease, push_jobs, push_lot, put_back, work_off
+from tests.storage.checkpointing import (
+    LARGE,
+    lease,
+    push_jobs,
+    push_lot,
+    push_waiting,
+    put_back,
+    work_off,
+)
 from tests.storage.recovery_world import World
 
 
@@ -25,6 +34,28 @@ def test_slice_stays_within_its_budget(world):
         jobs = sum(row.kind is ItemKind.JOB for row in piece.rows)
         lots = sum(row.kind is ItemKind.LOT for row in piece.rows)
         assert jobs + 10 * lots < 20 + 11
+
+
+def test_slice_of_jobs_with_many_parents_stays_within_its_budget(world):
+    """The last one, too: a thousand that wait for a thousand others each took a step of 80 ms."""
+    parents = tuple(push_jobs(world, 200))
+    world.finish_checkpoint(truncate=True)
+    push_waiting(world, 30, parents)
+    # Those that it has, and those that it still waits for.
+    each = 1 + 2 * len(parents) // PARENTS_AN_ITEM
+    checkpoint = Checkpoint(world.shard, world.segments)
+    pieces = []
+    while piece := checkpoint.slice(40):
+        pieces.append(sum(row.kind is ItemKind.JOB for row in piece.rows))
+    assert max(pieces) <= 40 // each + 1
+    assert sum(pieces) >= 30 - 40 // each
+
+
+def test_large_jobs_are_not_left_for_the_last_slice(world):
+    """They are few, but to write them takes as long as many."""
+    push_jobs(world, 10, payload=LARGE * 100)
+    checkpoint = Checkpoint(world.shard, world.segments)
+    assert checkpoint.slice(20)
 
 
 def test_slice_of_bundles_stays_within_its_budget(world):

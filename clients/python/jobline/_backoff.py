@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+# The longest pause before another try, in seconds, whatever the server asks for.
+ASKED_MAX = 30.0
 _DOUBLINGS_MAX = 30  # 2.0 ** 30 s is past every sensible longest pause
 
 
@@ -22,6 +24,13 @@ class Pauses:
         doublings = min(max(tries - 1, 0), _DOUBLINGS_MAX)
         whole = min(self.longest, self.first * 2.0**doublings)
         return whole * (0.5 + 0.5 * chance())
+
+
+def as_asked(retry_after: float | None, pause: float) -> float:
+    """Returns the seconds to wait before another try: `pause`, or longer if the server asked for
+    that, but not for more than `ASKED_MAX`.
+    """
+    return max(pause, min(retry_after or 0.0, ASKED_MAX))
 
 
 RETRY = Pauses(first=0.05, longest=2.0)

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from enum import Enum
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from jobline import _codec as codec
 from jobline import _typed_json as typed_json
 from jobline._arguments import text_given
+from jobline._cancel_reason import CancelReason
 from jobline._enums import LeaseReason, named
 from jobline._flow_values import FlowNode
 from jobline._job_log import LogLevel, LogLevelName
 from jobline._leased import LeasedJob
 from jobline._outcomes import Stopped
 from jobline._phases import Phases
-from jobline._values import short
+from jobline._reporting import Calls, NoCalls, Reporting
+from jobline._spawns import of_spawn
+from jobline._values import Pushed, short
 from jobline.errors import InvalidArgument
 
 P = TypeVar("P")
@@ -27,48 +30,10 @@ P = TypeVar("P")
 CHECKPOINT_BYTES_MAX = 64 << 10
 PIECE_BYTES_MAX = 64 << 10
 
-# Held while an event is made, which few handlers need: one lock for all contexts will do.
+_NO_CALLS = NoCalls()
+
+# Held while an event or a counter is made, which few handlers need: one lock for all will do.
 _EVENTS = threading.Lock()
-
-
-class CancelReason(Enum):
-    """Why a handler should stop."""
-
-    CANCELLED = "cancelled"
-    """Somebody cancelled the job."""
-    TIMEOUT = "timeout"
-    """The attempt took too long."""
-    LEASE_LOST = "lease lost"
-    """Another worker may have the job: what this handler returns is ignored."""
-    QUEUE_DELETED = "queue deleted"
-    """The queue was deleted."""
-    STOPPING = "stopping"
-    """The worker stops, and its soft stop time has passed: the job is released."""
-
-
-class Reporting(Protocol):
-    """Sends the reports of a context."""
-
-    def report(
-        self,
-        job: LeasedJob,
-        *,
-        progress: float | None = None,
-        message: str | None = None,
-        checkpoint: bytes | None = None,
-        partial: bytes | None = None,
-    ) -> bool:
-        """Sends a report of a job; returns False if its lease is lost."""
-
-    def log(self, job: LeasedJob, level: LogLevel, text: str) -> bool:
-        """Sends a line for the log of a job; returns False if its lease is lost."""
-
-    def finish_phase(self, job: LeasedJob, name: str, result: bytes) -> bool:
-        """Sends the end of a phase of a job; returns False if its lease is lost."""
-
-
-def _reads_none(_id: int) -> list[FlowNode]:
-    return []
 
 
 class Context:
@@ -77,17 +42,19 @@ class Context:
     - `job`: everything the server sent; the properties below are shortcuts to it.
     - `state`: what the worker's lifespan yielded.
     - `checkpoint`: what this attempt, or an earlier one, has saved; b"" if nothing.
-    - `deadline`: when the handler will be asked to stop, in UTC; None while no end is set.
-      A worker that stops sets it to the end of its soft stop.
+    - `deadline`: when the handler will be asked to stop, in UTC; None while no end is set: after
+      the job's own `attempt_timeout`, counted from the start of the handler, which may be a moment
+      later than the server counts; for a worker that stops at the end of its soft stop.
     - `cancel_reason`: why the handler should stop; None while it should go on. An async handler is
       cancelled too (`asyncio.CancelledError`); a plain one checks `cancelled`.
     """
 
     __slots__ = (
+        "_calls",
         "_event",
         "_phases",
-        "_read_children",
         "_reporting",
+        "_spawns",
         "_stop",
         "cancel_reason",
         "checkpoint",
@@ -101,7 +68,7 @@ class Context:
         job: LeasedJob,
         reporting: Reporting,
         state: Any = None,
-        read_children: Callable[[int], list[FlowNode]] = _reads_none,
+        calls: Calls = _NO_CALLS,
     ) -> None:
         self.job = job
         self.state = state
@@ -109,9 +76,10 @@ class Context:
         self.deadline: datetime | None = None
         self.cancel_reason: CancelReason | None = None
         self._reporting = reporting
-        self._read_children = read_children
+        self._calls = calls
         self._phases: Phases | None = None
         self._event: threading.Event | None = None
+        self._spawns: Iterator[int] | None = None
         self._stop: Callable[[], object] | None = None
 
     @property
@@ -185,11 +153,37 @@ class Context:
         """Asks the server for the children of the job, with their results, in their order: those of
         its flow, then those that it added. For plain handlers. Unavailable: no answer for 20 s.
         """
-        return self._read_children(self.job.id)
+        return self._calls.children(self.job.id)
 
     async def children_async(self) -> list[FlowNode]:
         """Returns the same, for async handlers."""
         return await asyncio.to_thread(self.children)
+
+    # ------------------------------------------------------------------ more jobs
+
+    def spawn(self, job: Any, *values: Any, spawn_key: str | None = None, **how: Any) -> Pushed:
+        """Pushes another job, for plain handlers: `context.spawn("mail", {"to": …})`, or a declared
+        one with what its `push` takes, `context.spawn(resize, path="a.png")`.
+
+        An attempt that runs again pushes nothing twice: the job has a key made of the id of this
+        job and `spawn_key` (≤ 200 bytes), by default its number among the spawns of the attempt.
+        It joins the batch of this job, if it has one. The keywords and errors are those of
+        `Client.push`; IdempotencyMismatch: an earlier attempt has spawned something else with this
+        key. Keys are kept for 24 hours.
+        """
+        return self._calls.spawn(job, values, self._of_spawn(job, spawn_key, how), how)
+
+    async def spawn_async(
+        self, job: Any, *values: Any, spawn_key: str | None = None, **how: Any
+    ) -> Pushed:
+        """Pushes another job as `spawn` does, for async handlers."""
+        own = self._of_spawn(job, spawn_key, how)
+        return await self._calls.spawn_async(job, values, own, how)
+
+    def _of_spawn(self, job: Any, key: str | None, how: dict[str, Any]) -> dict[str, Any]:
+        with _EVENTS:
+            counter = self._spawns = self._spawns or itertools.count(1)
+        return of_spawn(self.job, job, key if key is not None else next(counter), how)
 
     # ------------------------------------------------------------------ reports of the handler
 
@@ -264,11 +258,17 @@ class Context:
         """For plain handlers: waits up to `timeout` seconds for a cancellation; returns whether
         there is one.
         """
+        self.cancel_event.wait(timeout)
+        return self.cancelled
+
+    @property
+    def cancel_event(self) -> threading.Event:
+        """For plain handlers that wait for several things: set when the handler should stop."""
         with _EVENTS:  # threads of one handler share one event
             event = self._event = self._event or threading.Event()
-        if self.cancel_reason is None:  # after the event is there for `cancel` to find
-            event.wait(timeout)
-        return self.cancelled
+        if self.cancel_reason is not None:  # after the event is there for `cancel` to find
+            event.set()
+        return event
 
     def cancel(self, reason: CancelReason) -> None:
         """Asks the handler to stop; the worker calls this, and so may tests."""

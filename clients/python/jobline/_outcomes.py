@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from jobline._arguments import text_given
 from jobline._base_errors import remade
 from jobline._flow_values import FlowJob, jobs_of
-from jobline._times import Seconds, seconds_of
+from jobline._times import Seconds, seconds_of, to_timestamp
 from jobline._values import JobError
 from jobline.errors import InvalidArgument
 
@@ -58,6 +60,28 @@ class Snooze(Outcome):
     def __init__(self, after: Seconds) -> None:
         self.after = _span("a snooze", after, 400 * _DAY)
         super().__init__(f"snoozed for {self.after:g} s")
+
+
+class RateLimited(Outcome):
+    """Not now, and none of its like: a limit outside is reached, such as a 429. The job is
+    released, and nothing that passes `limiter` goes out until then, from any queue. It uses no
+    attempt; ≤ 1,000 times a job.
+
+    `limiter`: one of the job's `limiters`; "" is its group or, if it has none, its queue. `until`:
+    an aware datetime, or how long from now (seconds, a timedelta, or text such as "90s"), at most
+    400 days; a later time that was said before stays. Raises InvalidArgument for a time outside its
+    bounds. If the job does not pass the limiter, it fails.
+    """
+
+    def __init__(self, limiter: str, until: datetime | Seconds) -> None:
+        self.limiter = text_given("limiter", limiter)
+        if not isinstance(until, datetime):
+            span = timedelta(seconds=_span("the time of a limit", until, 400 * _DAY))
+            until = datetime.now(UTC) + span
+        to_timestamp(until)  # raises for one without a time zone
+        self.until = until
+        what = f"limiter {limiter!r}" if limiter else "its group or queue"
+        super().__init__(f"{what} lets nothing out until {until.isoformat()}")
 
 
 class WaitFor(Outcome):

@@ -11,7 +11,8 @@ from jobline._batch_values import Batch, BatchCallback, BatchCancelled, BatchSta
 from jobline._blocking.cleanup import Cleanup
 from jobline._blocking.client import Client
 from jobline._blocking.entities import EntityRef
-from jobline._context import BatchItem, CancelReason, Context
+from jobline._cancel_reason import CancelReason
+from jobline._context import BatchItem, Context
 from jobline._dead_letters import DeadLetters
 from jobline._declare import job
 from jobline._dependencies import DependencyPolicy
@@ -31,6 +32,7 @@ from jobline._enums import (
 )
 from jobline._filters import DeadFilter, JobFilter
 from jobline._flow_values import Flow, FlowJob, FlowNode, FlowPushed
+from jobline._function_job import FunctionJob
 from jobline._group_values import Group, GroupSettings, OnDeadHead
 from jobline._job_end import JobEnd
 from jobline._job_log import JobLog, LogLevel, LogLine
@@ -53,7 +55,16 @@ from jobline._operation_values import Operation, OperationState, Undone
 from jobline._option_enums import BackoffKind, DeliveryMode
 from jobline._option_parts import Backoff, Retention
 from jobline._options import JobOptions
-from jobline._outcomes import Cancel, Dead, Outcome, Retry, Snooze, Stopped, WaitFor
+from jobline._outcomes import (
+    Cancel,
+    Dead,
+    Outcome,
+    RateLimited,
+    Retry,
+    Snooze,
+    Stopped,
+    WaitFor,
+)
 from jobline._partial import Partial
 from jobline._phases import Phase, Phases, PhaseState
 from jobline._public_errors import *  # noqa: F403  # it lists them
@@ -143,6 +154,7 @@ __all__ = [
     "FlowJob",
     "FlowNode",
     "FlowPushed",
+    "FunctionJob",
     "Group",
     "GroupSettings",
     "HandlerSummary",
@@ -187,6 +199,7 @@ __all__ = [
     "QueueSettings",
     "QueueWeight",
     "RateLimit",
+    "RateLimited",
     "ReleaseReason",
     "Retention",
     "Retry",

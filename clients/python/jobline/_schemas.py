@@ -30,6 +30,8 @@ from typing import (
 )
 from uuid import UUID
 
+from jobline._parameters import Parameters
+
 Schema = dict[str, Any]
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -97,6 +99,8 @@ class _Builder:
     def of(self, hint: Any) -> Schema:
         """Returns the schema of a type hint."""
         hint = getattr(hint, "__supertype__", hint)
+        if isinstance(hint, Parameters):
+            hint = hint.record
         if hint is None:
             return {"type": "null"}
         origin, arguments = get_origin(hint), get_args(hint)

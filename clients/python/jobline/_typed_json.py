@@ -12,6 +12,7 @@ import base64
 import binascii
 import dataclasses
 import types
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import date, datetime, time, timedelta
@@ -29,6 +30,14 @@ Reader = Callable[[Any], Any]
 """Takes a JSON value, returns a value of its type, raises CodecError."""
 
 
+class OwnReader(ABC):
+    """A type that knows by itself how its payloads are read."""
+
+    @abstractmethod
+    def decode(self, data: bytes) -> Any:
+        """Returns the value of a payload. Raises CodecError."""
+
+
 def decode_as(hint: Any, data: bytes, content_type: str) -> Any:
     """Returns bytes as a declared type. `bytes` takes them as they are; no type (`Any`) reads JSON
     if the content type is JSON; a declared type reads JSON whatever it is.
@@ -44,6 +53,8 @@ def decode_as(hint: Any, data: bytes, content_type: str) -> Any:
             return hint.model_validate_json(data)
         except ValueError as error:  # pydantic's ValidationError is one
             raise CodecError(f"not a {hint.__name__}: {error}") from error
+    if isinstance(hint, OwnReader):
+        return hint.decode(data)
     return reader_of(hint)(codec.decode_json(data))
 
 

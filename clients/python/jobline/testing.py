@@ -13,12 +13,14 @@ from typing import Any
 
 from jobline import _codec as codec
 from jobline._context import Context
-from jobline._enums import EndReason, JobState, LeaseReason
+from jobline._enums import AckLevel, EndReason, JobState, LeaseReason, PushOutcome
 from jobline._flow_values import FlowNode
 from jobline._job_log import LogLevel
 from jobline._leased import LeasedJob
 from jobline._option_messages import options_message
 from jobline._options import JobOptions
+from jobline._spawns import push_spawned
+from jobline._values import Pushed
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +32,23 @@ class Report:
     checkpoint: bytes | None
 
 
+@dataclass(frozen=True, slots=True)
+class Spawned:
+    """A job that a handler has spawned: its queue, its payload in bytes, and the keywords of its
+    push, with the `job_key` that it got.
+    """
+
+    queue: str
+    payload: bytes
+    how: dict[str, Any]
+
+
 class _Recorder:
     """Keeps reports instead of sending them."""
 
-    def __init__(self) -> None:
+    def __init__(self, children: list[FlowNode]) -> None:
+        self._children = children
+        self.spawned: list[Spawned] = []
         self.reports: list[Report] = []
         self.logs: list[tuple[LogLevel, str]] = []
         self.partials: list[bytes] = []
@@ -63,21 +78,51 @@ class _Recorder:
         """Accepts the end of a phase; `context.phases.finished` has it."""
         return True
 
+    def children(self, job_id: int) -> list[FlowNode]:
+        """Returns the children that the test has given."""
+        return list(self._children)
+
+    def spawn(
+        self, job: Any, values: tuple[Any, ...], own: dict[str, Any], how: dict[str, Any]
+    ) -> Pushed:
+        """Records a job that the handler pushes, refused as its push would be."""
+        pushed: Pushed = push_spawned(_SpawnRecorder(self.spawned), job, values, own, how)
+        return pushed
+
+    async def spawn_async(
+        self, job: Any, values: tuple[Any, ...], own: dict[str, Any], how: dict[str, Any]
+    ) -> Pushed:
+        """Records it as `spawn` does."""
+        return self.spawn(job, values, own, how)
+
+
+class _SpawnRecorder:
+    """A client that pushes nowhere."""
+
+    def __init__(self, spawned: list[Spawned]) -> None:
+        self._spawned = spawned
+
+    def push(self, queue: str, payload: Any = b"", **how: Any) -> Pushed:
+        """Records a push; ids count from 1,000,001."""
+        self._spawned.append(Spawned(queue, codec.encode(payload)[0], how))
+        return Pushed(1_000_000 + len(self._spawned), PushOutcome.CREATED, AckLevel.FSYNCED)
+
 
 class RecordedContext(Context):
-    """A context that keeps what its handler reports, in order: `reports`, `partials` as bytes, and
-    `logs` as (level, text). `cancel(reason)` asks the handler to stop, as a worker would.
+    """A context that keeps what its handler reports, in order: `reports`, `partials` as bytes,
+    `spawned`, and `logs` as (level, text). `cancel(reason)` asks the handler to stop, as a worker
+    would.
     """
 
-    __slots__ = ("logs", "partials", "reports")
+    __slots__ = ("logs", "partials", "reports", "spawned")
 
     def __init__(self, job: LeasedJob, state: Any, children: Iterable[FlowNode] = ()) -> None:
-        recorder = _Recorder()
-        nodes = list(children)
-        super().__init__(job, recorder, state, lambda _: list(nodes))
+        recorder = _Recorder(list(children))
+        super().__init__(job, recorder, state, recorder)
         self.reports = recorder.reports
         self.logs = recorder.logs
         self.partials = recorder.partials
+        self.spawned = recorder.spawned
 
 
 def make_context(  # noqa: PLR0913  # one keyword for each attribute of a context

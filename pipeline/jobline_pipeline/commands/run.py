@@ -83,7 +83,7 @@ def _wait(what: Following, store: object, shown: Steps, *, as_json: bool) -> int
     from pyspark.errors import StreamingQueryException
 
     from jobline_pipeline.store import Store
-    from jobline_pipeline.stream import follow
+    from jobline_pipeline.stream import follow, wait
 
     assert isinstance(store, Store)  # noqa: S101 - named as object: Spark is imported late
     batches = 0
@@ -98,7 +98,7 @@ def _wait(what: Following, store: object, shown: Steps, *, as_json: bool) -> int
 
     query = follow(store, what, tell=shown.step, done=done)
     try:
-        query.awaitTermination()
+        wait(query, store, done)
     except StreamingQueryException as error:
         last = [
             line for line in str(error).splitlines() if "Error:" in line or "Exception:" in line

@@ -1,7 +1,8 @@
 """Gold `errors`: failures of each minute, grouped by what their messages have in common.
 
 Numbers, ids, addresses and paths are taken out of a message, so that "order 812 in /data/812.db"
-and "order 9 in /data/9.db" are the same error.
+and "order 9 in /data/9.db" are the same error. Of an attempt that was lost nobody sent a message:
+it has one of ours, by the reason that the server gives.
 """
 
 from __future__ import annotations
@@ -30,6 +31,18 @@ _TAKEN_OUT = (
     (r"\s+", " "),
 )
 
+# What to read where nobody sent a message. A reason that is not here is shown as it is.
+_WITHOUT_MESSAGE = {
+    "WORKER_LOST": "worker lost: it disconnected and did not come back",
+    "STALLED": "lease ran out: nothing was heard from the worker in time",
+    "INTERRUPTED": "interrupted: it was lost while it ran, and must not run twice",
+    "TIMEOUT": "took longer than its timeout",
+    # These say what became of the job, not what went wrong.
+    "EXPLICIT_FAIL": "",
+    "MAX_ATTEMPTS_EXCEEDED": "",
+    "RETRY_UNTIL_PASSED": "",
+}
+
 TABLE = Table(
     name="errors",
     layer="gold",
@@ -44,7 +57,7 @@ TABLE = Table(
         Column("dead", LONG, "How many jobs died of it."),
         Column("first_at", TIME, "The first of them."),
         Column("last_at", TIME, "The last of them."),
-        Column("example", STRING, "The message of the last one, as it was."),
+        Column("example", STRING, "The message of the last one, as it was; NULL if none was sent."),
         Column("example_job_id", LONG, "The job of that message."),
     ),
     key=("minute", "queue", "name", "error_type", "message"),
@@ -59,7 +72,7 @@ def make(attempts: DataFrame) -> DataFrame:
         "queue",
         "name",
         F.coalesce("error_type", F.lit("")).alias("error_type"),
-        normalised(F.coalesce("error", "reason", F.lit(""))).alias("message"),
+        normalised(F.coalesce("error", _of_reason(), F.lit(""))).alias("message"),
         "outcome",
         "ended_at",
         "error",
@@ -81,6 +94,14 @@ def make(attempts: DataFrame) -> DataFrame:
             F.col("last.job_id").alias("example_job_id"),
         )
     )
+
+
+def _of_reason() -> SparkColumn:
+    """Returns what a reason means, in words; NULL if there is none."""
+    said = F.col("reason")
+    for reason, words in _WITHOUT_MESSAGE.items():
+        said = F.when(F.col("reason") == reason, F.lit(words)).otherwise(said)
+    return said
 
 
 def normalised(message: SparkColumn) -> SparkColumn:

@@ -113,6 +113,33 @@ def test_errors_are_grouped(frame):
     ]
 
 
+@pytest.mark.parametrize(
+    ("reason", "message"),
+    [
+        ("WORKER_LOST", "worker lost: it disconnected and did not come back"),
+        ("STALLED", "lease ran out: nothing was heard from the worker in time"),
+        ("MAX_ATTEMPTS_EXCEEDED", ""),
+        ("A_NEW_ONE", "A_NEW_ONE"),
+        (None, ""),
+    ],
+)
+def test_failures_without_a_message_are_said_in_words(frame, reason, message):
+    """Nobody could send one of a lease that was lost; no name of the protocol is shown for it."""
+    given = [attempt(1, outcome="stalled", reason=reason)]
+    made = errors.make(frame(attempts.TABLE.schema(), given)).collect()
+    assert [(row.message, row.example) for row in made] == [(message, None)]
+
+
+def test_lost_leases_are_not_taken_for_each_other(frame):
+    """What is said of them differs enough for MinHash."""
+    given = [
+        attempt(n, outcome="stalled", reason=reason)
+        for n, reason in enumerate(("WORKER_LOST", "STALLED", "INTERRUPTED", "TIMEOUT"), 1)
+    ]
+    made = errors.make(frame(attempts.TABLE.schema(), given))
+    assert error_groups.make(made).count() == len(given)
+
+
 def test_nearly_equal_errors_are_one_group(frame):
     """MinHash finds what is said in a few other words; shares add up to one."""
     long = "could not connect to the database of the region {} because it refused the connection"

@@ -55,6 +55,11 @@ class RetryDeadJobs:
                 retried += await self._retry(queue, now.wall_ms)
         return {"retried": retried}
 
+    async def next_ms(self, now: Now) -> int | None:
+        """Returns when the next dead job is retried, or found to have no room again."""
+        await self._take_hints()
+        return now.wall_ms if self._is_unfinished else min(self._due.values(), default=None)
+
     async def _take_hints(self) -> None:
         if not self._is_opened:
             async for queue in self.retries.queues():

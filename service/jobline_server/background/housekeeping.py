@@ -9,7 +9,7 @@ from jobline_server.engine.values import Now
 from jobline_server.runtime.calls.streams import Streams
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.ended.disk_space import DiskSpace
-from jobline_server.runtime.idle_queues import delete_idle_queues
+from jobline_server.runtime.idle_queues import delete_idle_queues, next_idle_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,10 @@ class DeleteIdleQueues:
     async def run_once(self, _now: Now) -> Counts:
         """Checks all queues of all shards; returns how many were deleted."""
         return {"vanished": await delete_idle_queues(self.core)}
+
+    async def next_ms(self, _now: Now) -> int | None:
+        """Returns when the next queue was empty for an hour."""
+        return next_idle_ms(self.core)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from jobline_server.background.periodic import Counts
 from jobline_server.engine.limits import MINUTE_MS, SECOND_MS
@@ -21,6 +21,7 @@ class CloseMinutes:
     core: Core
     minutes: Minutes
     name: str = "minutes"
+    _closed: int = field(default=0, init=False)
 
     @property
     def every_seconds(self) -> float:
@@ -31,7 +32,15 @@ class CloseMinutes:
     async def run_once(self, now: Now) -> Counts:
         """Keeps the last minute and deletes old ones; returns counts of queues and of rows."""
         minute = now.wall_ms // MINUTE_MS - 1
-        if self.core.commits.disk_full:
+        if self.core.commits.disk_full or minute == self._closed:
+            # Again, where a clock stands still: what happened since is of the minute that goes on.
             return {}
         closed = await self.minutes.close_minute(minute)
+        self._closed = minute
         return {"queues": closed, "deleted": await self.minutes.delete_old(minute)}
+
+    async def next_ms(self, now: Now) -> int | None:
+        """Returns the end of this minute; None if nothing has happened in it."""
+        if not self.minutes.has_news():
+            return None
+        return (now.wall_ms // MINUTE_MS + 1) * MINUTE_MS

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from jobline_server.engine.values import Now
 from jobline_server.runtime.core import Core
@@ -34,6 +34,16 @@ class PeriodicTask(Protocol):
         """Does the work that is due; returns counts of what it did, by name."""
 
 
+@runtime_checkable
+class TimedTask(PeriodicTask, Protocol):
+    """Background work whose time is known: where a clock is moved by hand, it is run on the way."""
+
+    async def next_ms(self, now: Now) -> int | None:
+        """Returns the wall time at which the next run may find something to do, not after now if it
+        may now; None if nothing is known to come.
+        """
+
+
 @dataclass(slots=True)
 class TaskRecord:
     """Runs, failures and counts of one task, for `/metrics`."""
@@ -41,6 +51,7 @@ class TaskRecord:
     work: Record
     runs: int = 0
     counts: dict[str, int] = field(default_factory=dict)
+    running: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 class Background:
@@ -73,8 +84,14 @@ class Background:
             await self.run_once(task)
 
     async def run_once(self, task: PeriodicTask) -> None:
-        """Runs a task once; counts the run, and records a failure instead of raising it."""
+        """Runs a task once, behind a run under way; counts it, and records a failure instead of
+        raising it.
+        """
         record = self.records[task.name]
+        async with record.running:
+            await self._run_once(task, record)
+
+    async def _run_once(self, task: PeriodicTask, record: TaskRecord) -> None:
         record.runs += 1
         try:
             counts = await task.run_once(self._now())

@@ -57,6 +57,12 @@ class Calendar:
         """Removes a queue and state until they are scheduled again."""
         self._due.pop(queue_state, None)
 
+    def next_ms(self) -> int | None:
+        """Returns when the next queue and state is due."""
+        while self._heap and self._due.get(self._heap[0][1]) != self._heap[0][0]:
+            heappop(self._heap)
+        return self._heap[0][0] if self._heap else None
+
     def pop_due(self, now_ms: int) -> Iterator[QueueState]:
         """Removes and yields what is due."""
         while self._heap and self._heap[0][0] <= now_ms:
@@ -92,6 +98,14 @@ class RetentionTask:
             counts[name] += done.jobs
             self._is_unfinished |= done.is_full
         return counts
+
+    async def next_ms(self, now: Now) -> int | None:
+        """Returns when something is due next: by its own age, by that of its queue, or for good."""
+        has_news = self._is_unfinished or self._changed or self._due
+        if self._calendar is None or has_news or await self.retention.has_hints():
+            return now.wall_ms
+        known = (self._calendar.next_ms(), await self.retention.next_own_ms(now.wall_ms))
+        return min((due_ms for due_ms in known if due_ms is not None), default=None)
 
     async def _slices(self, now: Now) -> AsyncIterator[tuple[str, Slice]]:
         yield "deleted", await self.retention.delete_stale(now.wall_ms)

@@ -41,6 +41,10 @@ class NoteServer:
             lost, notes = self.presence.step(), self.presence.notes.write()
         return {"lost": lost, "notes": notes}
 
+    async def next_ms(self, _now: Now) -> int | None:
+        """Returns when the next worker that is away may count as lost."""
+        return self.presence.next_lost_ms()
+
     def _check_disk(self) -> None:
         free_bytes = self.core.space.free_bytes()
         if free_bytes is None or self.core.commits.disk_full:

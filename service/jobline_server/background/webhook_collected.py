@@ -46,3 +46,9 @@ def gone(filters: Sequence[Filter], webhooks: Sequence[Webhook]) -> set[str]:
     """
     here = {one.name: one.number for one in webhooks}
     return {one.name for one in filters if here.get(one.name) != one.number}
+
+
+def first_due_ms(webhooks: Sequence[Webhook]) -> int | None:
+    """Returns when the next delivery of any webhook is tried; None without."""
+    times = [one.due_ms() for one in webhooks if not one.settings.disabled]
+    return min((due_ms for due_ms in times if due_ms is not None), default=None)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 from zlib import crc32
 
 from jobline_server.engine.limits import HOUR_MS, MINUTE_MS, SECOND_MS
-from jobline_server.engine.webhook import RETRY_MS_MAX, Delivery, TryOutcome
+from jobline_server.engine.webhook import RETRY_MS_MAX, Delivery, Try, TryOutcome, Webhook
 
 # The pauses between eight tries: about a day in all, as Standard Webhooks recommends.
 PAUSES_MS = (
@@ -82,3 +83,10 @@ def _jittered(pause_ms: int, delivery: Delivery) -> int:
     """Returns a pause that is the same for the same delivery and try."""
     share = crc32(f"{delivery.id}/{delivery.tries}".encode()) / 0xFFFFFFFF
     return pause_ms + round(pause_ms * JITTER * (2.0 * share - 1.0))
+
+
+def settled(webhook: Webhook, url: str, one: Try) -> Try:
+    """Returns a result as it counts now: that an URL is gone says nothing of the next one."""
+    if one.outcome is TryOutcome.GONE and url != webhook.settings.url:
+        return replace(one, outcome=TryOutcome.FAILED)
+    return one

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
 from jobline_server.background.periodic import Counts
-from jobline_server.background.webhook_collected import Collected, gone
+from jobline_server.background.webhook_collected import Collected, first_due_ms, gone
 from jobline_server.background.webhook_hosts import Hosts
 from jobline_server.background.webhook_messages import (
     Filter,
@@ -22,18 +22,11 @@ from jobline_server.background.webhook_messages import (
     filters_of,
     found_in,
 )
-from jobline_server.background.webhook_outcomes import Answer, verdict_on
+from jobline_server.background.webhook_outcomes import Answer, settled, verdict_on
 from jobline_server.background.webhook_sender import Sender
 from jobline_server.engine import limits
 from jobline_server.engine.values import Now
-from jobline_server.engine.webhook import (
-    JOBS_WEBHOOK,
-    Delivery,
-    Try,
-    TryOutcome,
-    Webhook,
-    WebhookSettings,
-)
+from jobline_server.engine.webhook import JOBS_WEBHOOK, Delivery, Try, Webhook, WebhookSettings
 from jobline_server.runtime.calls.webhooks import WebhookCalls
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.watch.feed_reader import Answer as Events
@@ -110,6 +103,12 @@ class TellWebhooks:
                     self._sending, timeout=LOOK_SECONDS, return_when=asyncio.FIRST_COMPLETED
                 )
         return counts
+
+    async def next_ms(self, now: Now) -> int | None:
+        """Returns when the next delivery is tried: now, if there are events to be told of."""
+        if not self._has_work:
+            return None
+        return first_due_ms(self.calls.outgoing()) if self.follower.is_at_end() else now.wall_ms
 
     @property
     def _has_work(self) -> bool:
@@ -217,7 +216,7 @@ class TellWebhooks:
         for webhook, url, one in tried:
             # Those of a webhook that was deleted are not those of another with its name.
             if now.get(webhook.name) is webhook:
-                result = _settled(webhook, url, one)
+                result = settled(webhook, url, one)
                 by_webhook.setdefault(webhook.name, []).append(result)
                 counts[result.outcome.name.lower()] += 1
         if by_webhook:
@@ -291,10 +290,3 @@ class TellWebhooks:
             verdict.next_ms,
         )
         self._tried.append(_Tried(webhook, url, one))
-
-
-def _settled(webhook: Webhook, url: str, one: Try) -> Try:
-    """Returns a result as it counts now: that an URL is gone says nothing of the next one."""
-    if one.outcome is TryOutcome.GONE and url != webhook.settings.url:
-        return replace(one, outcome=TryOutcome.FAILED)
-    return one

@@ -219,6 +219,12 @@ class Session:
         deadline = min(self._sent_ms + self.heartbeat_ms, self._silent_ms())
         return deadline if self._close_ms is None else min(deadline, self._close_ms)
 
+    def handle_pause(self) -> None:
+        """Has a heartbeat sent: call it when `next_deadline` came by the machine's clock. The clock
+        of `now` may stand still, and the worker would take the silence for a dead stream.
+        """
+        self._has_out = True
+
     def is_time_up(self, now: Now) -> bool:
         """Returns whether the end that a goaway set has come."""
         return self._close_ms is not None and now.mono_ms >= self._close_ms

@@ -31,8 +31,12 @@ class Wanted(IdTable[int]):
 
     def add(self, ids: Iterable[int]) -> None:
         """Notes a live job that may read the results of these."""
+        parts = self._parts
         for job_id in ids:
-            self[job_id] = (self.find(job_id) or 0) + 1
+            part = parts.get(job_id >> PART_BITS)
+            if part is None:
+                part = parts[job_id >> PART_BITS] = {}
+            part[job_id] = part.get(job_id, 0) + 1
 
     def remove(self, ids: Sequence[int]) -> None:
         """Notes that such a job is over; more than `FEW` ids count until they are swept. Ids that

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from jobline_server.wire.raw_fields import varint
+
 # The widths in bits in which values are packed; these are whole bytes, which need no shifting.
 WIDTHS = (8, 16, 32)
 BLOCK, MINIBLOCKS = 128, 4
@@ -21,19 +23,6 @@ _ALL_ONES = np.array([2, 0, 0, 0, 0], np.uint8)
 
 
 _FIRST = np.zeros(1, np.int64)
-_ONE_BYTE = [bytes([number]) for number in range(0x80)]
-
-
-def varint(number: int) -> bytes:
-    """Encodes an unsigned number of any size."""
-    if number < len(_ONE_BYTE):
-        return _ONE_BYTE[number]
-    found = bytearray()
-    while number > 0x7F:
-        found.append(number & 0x7F | 0x80)
-        number >>= 7
-    found.append(number)
-    return bytes(found)
 
 
 def zigzag(number: int) -> int:

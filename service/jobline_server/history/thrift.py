@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from jobline_server.history.encodings import varint, zigzag
+from jobline_server.history.encodings import zigzag
+from jobline_server.wire.raw_fields import varint
 
 I16, I32, I64, BINARY, LIST, STRUCT, BOOL = 4, 5, 6, 8, 9, 12, 1
 _FALSE = 2

@@ -22,7 +22,7 @@ from jobline_server.rpc.convert.push import PushReader
 from jobline_server.rpc.convert.pushed import push_response
 from jobline_server.rpc.delivery import when_untaken
 from jobline_server.rpc.guard import Context, Frames
-from jobline_server.rpc.job_stream import serve_stream
+from jobline_server.rpc.job_stream import BROKEN_SECONDS, serve_stream
 from jobline_server.rpc.validate import fields
 from jobline_server.runtime.calls.pulls import PULL_BYTES_MAX
 from jobline_server.runtime.runtime import Runtime
@@ -39,12 +39,15 @@ class JobService:
         reader: PushReader,
         admission: Admission,
         client_rates: ClientRates | None = None,
+        *,
+        broken_seconds: float = BROKEN_SECONDS,
     ) -> None:
         self._runtime = runtime
         self._client_rates = client_rates
         self._reader = reader
         self._admission = admission
         self._events = EventWriter()
+        self._broken_seconds = broken_seconds
 
     async def Push(
         self, request: job_service_pb2.PushRequest, context: Context
@@ -127,7 +130,12 @@ class JobService:
     async def Stream(self, frames: Frames) -> None:
         """Serves a worker stream."""
         with self._admission.streams.admitted():
-            await serve_stream(self._runtime, frames, self._admission.streams)
+            await serve_stream(
+                self._runtime,
+                frames,
+                self._admission.streams,
+                broken_seconds=self._broken_seconds,
+            )
 
     async def Wait(
         self, request: job_service_pb2.WaitRequest, _context: Context

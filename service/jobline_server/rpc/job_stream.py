@@ -34,8 +34,12 @@ HANDLER_EXTRA_BYTES = 500
 BROKEN_SECONDS = 0.1
 
 
-async def serve_stream(runtime: Runtime, frames: Frames, streams: Gate) -> None:
-    """Serves one stream from its first frame to its end; returns when it ended without an error."""
+async def serve_stream(
+    runtime: Runtime, frames: Frames, streams: Gate, *, broken_seconds: float = BROKEN_SECONDS
+) -> None:
+    """Serves one stream from its first frame to its end; returns when it ended without an error.
+    `broken_seconds`: how long after the last message the connection may turn out to be broken.
+    """
     first = await _first_frame(frames)
     size, frame = first.ByteSize(), worker_frame(first)
     # Not kept: it may be as large as a message can be, and a stream may last for a day.
@@ -44,7 +48,7 @@ async def serve_stream(runtime: Runtime, frames: Frames, streams: Gate) -> None:
         raise mistake("a stream begins with open")
     opening, frame.open = frame.open, None
     with streams.holding(size + _extra_bytes(opening)):
-        await _serve(runtime.streams.open_stream(opening), frame, frames)
+        await _serve(runtime.streams.open_stream(opening), frame, frames, broken_seconds)
 
 
 def _extra_bytes(opening: Open) -> int:
@@ -55,17 +59,19 @@ def _extra_bytes(opening: Open) -> int:
     return HANDLER_EXTRA_BYTES * len(opening.handlers) - schemas
 
 
-async def _serve(stream: WorkerStream, frame: WorkerFrame, frames: Frames) -> None:
+async def _serve(
+    stream: WorkerStream, frame: WorkerFrame, frames: Frames, broken_seconds: float
+) -> None:
     try:
         stream.receive(frame)
-        await _read_and_write(frames, stream)
+        await _read_and_write(frames, stream, broken_seconds)
     except BaseException:
         stream.disconnect()
         raise
 
 
-async def _read_and_write(frames: Frames, stream: WorkerStream) -> None:
-    reader = _Reader(frames, stream)
+async def _read_and_write(frames: Frames, stream: WorkerStream, broken_seconds: float) -> None:
+    reader = _Reader(frames, stream, broken_seconds)
     task = asyncio.create_task(reader.run())
     try:
         await _write(frames, stream)
@@ -107,8 +113,11 @@ def _parsed(message: bytes) -> job_service_pb2.StreamResponse:
 class _Reader:
     """Reads the frames of the worker. `error`: why it stopped, if it stopped early."""
 
-    def __init__(self, frames: Frames, stream: WorkerStream) -> None:
+    def __init__(
+        self, frames: Frames, stream: WorkerStream, broken_seconds: float = BROKEN_SECONDS
+    ) -> None:
         self._frames = frames
+        self._broken_seconds = broken_seconds
         self._stream = stream
         self.error: Exception | None = None
 
@@ -119,7 +128,7 @@ class _Reader:
                 for _ in self._stream.receive_slices(worker_frame(message)):
                     await _let_others_run()
                 await self._stream.wait_room()
-            await _pause(BROKEN_SECONDS)
+            await _pause(self._broken_seconds)
             self._stream.half_close()
         except Exception as error:  # noqa: BLE001  # the writer's task raises it
             self.error = error

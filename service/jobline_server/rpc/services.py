@@ -18,6 +18,7 @@ from jobline.v1 import (
     limiter_service_pb2,
     queue_service_pb2,
     schedule_service_pb2,
+    test_service_pb2,
     webhook_service_pb2,
 )
 from jobline_server.engine.values import AckLevel
@@ -32,12 +33,16 @@ from jobline_server.rpc.guard import Guard, Handler
 from jobline_server.rpc.health import HealthService
 from jobline_server.rpc.job_admin_service import JobAdminService
 from jobline_server.rpc.job_service import JobService
+from jobline_server.rpc.job_stream import BROKEN_SECONDS
 from jobline_server.rpc.limiter_service import LimiterService
 from jobline_server.rpc.queue_service import QueueService
 from jobline_server.rpc.reflection import V1, V1ALPHA, ReflectionService
 from jobline_server.rpc.schedule_service import ScheduleService
+from jobline_server.rpc.test_service import RefusedTests, TestControls, TestService
 from jobline_server.rpc.webhook_service import WebhookService
 from jobline_server.runtime.runtime import Runtime
+
+TEST_BROKEN_SECONDS = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +54,7 @@ class Services:
     health: HealthService
 
 
-def make_services(
+def make_services(  # noqa: PLR0913  # what the services of a server are made of
     runtime: Runtime,
     guard: Guard,
     *,
@@ -58,18 +63,26 @@ def make_services(
     transport: str,
     default_level: AckLevel | None = None,
     client_rates: ClientRates | None = None,
+    tests: TestControls | None = None,
 ) -> Services:
-    """Returns all services over one runtime."""
+    """Returns all services over one runtime. Without `tests` TestService is refused, and listed
+    nowhere.
+    """
     reader = PushReader(
         OptionsTable(),
         runtime.core.wall_ms,
         payload_bytes_max=payload_bytes_max,
         default_level=default_level,
     )
+    # In tests a worker stops hundreds of times, and its connection is one of this machine.
+    broken_seconds = BROKEN_SECONDS if tests is None else TEST_BROKEN_SECONDS
+    workers = JobService(
+        runtime, reader, guard.admission, client_rates, broken_seconds=broken_seconds
+    )
     admin = AdminService(runtime, version=version, transport=transport)
     jobs = JobAdminService(runtime, payload_bytes_max=payload_bytes_max)
     served: list[tuple[ServiceDescriptor, object]] = [
-        (_service(job_service_pb2), JobService(runtime, reader, guard.admission, client_rates)),
+        (_service(job_service_pb2), workers),
         (_service(job_admin_service_pb2), jobs),
         (_service(queue_service_pb2), QueueService(runtime)),
         (_service(limiter_service_pb2), LimiterService(runtime)),
@@ -80,25 +93,40 @@ def make_services(
         (_service(dead_letter_service_pb2), DeadLetterService(runtime)),
         (_service(admin_service_pb2), admin),
     ]
+    if tests is not None:
+        served.append((_service(test_service_pb2), TestService(tests, guard.admission.waiters)))
+    return _made(guard, served, is_test=tests is not None)
+
+
+def _made(
+    guard: Guard, served: list[tuple[ServiceDescriptor, object]], *, is_test: bool
+) -> Services:
+    """Returns the handlers of services, with those of health and reflection."""
     names = [descriptor.full_name for descriptor, _ in served]
     health = HealthService(names, guard.admission)
     health_descriptor = _service(health_pb2)
-    served.append((health_descriptor, health))
-    handlers = {
-        f"/{descriptor.full_name}/{method}": handler
-        for descriptor, servicer in served
-        for method, handler in guard.handlers(descriptor, servicer).items()
-    }
+    served = [*served, (health_descriptor, health)]
+    handlers: dict[str, Handler] = {}
+    for descriptor, servicer in served:
+        handlers |= _of(guard, descriptor, servicer)
     methods = {
         f"/{descriptor.full_name}/{method.name}": method
         for descriptor, _ in served
         for method in descriptor.methods
     }
+    if not is_test:
+        handlers |= _of(guard, _service(test_service_pb2), RefusedTests())
     reflection = ReflectionService([*names, health_descriptor.full_name, V1, V1ALPHA])
     for name in (V1, V1ALPHA):
         table = guard.handlers(_service(reflection_pb2), reflection, name)
         handlers.update({f"/{name}/{method}": handler for method, handler in table.items()})
     return Services(handlers, methods, health)
+
+
+def _of(guard: Guard, service: ServiceDescriptor, servicer: object) -> dict[str, Handler]:
+    """Returns the handlers of a service by path."""
+    methods = guard.handlers(service, servicer)
+    return {f"/{service.full_name}/{method}": handler for method, handler in methods.items()}
 
 
 def _service(module: object) -> ServiceDescriptor:

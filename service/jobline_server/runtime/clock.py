@@ -26,7 +26,11 @@ READING_MS = 1
 
 
 class Clock(Protocol):
-    """Both times. Monotonic time advances while `loop_went_on` is called."""
+    """Both times. Monotonic time advances while `loop_went_on` is called. `moves`: by itself, and
+    not only by hand.
+    """
+
+    moves: bool
 
     def now(self) -> Now:
         """Returns both times in milliseconds."""
@@ -44,6 +48,8 @@ class Clock(Protocol):
 
 class SystemClock:
     """The clocks of the machine."""
+
+    moves = True
 
     def __init__(self) -> None:
         self._beat_ns = time.monotonic_ns()
@@ -82,6 +88,8 @@ class SystemClock:
 
 class ManualClock:
     """Clocks moved by hand, for tests."""
+
+    moves = False
 
     def __init__(self, wall_ms: int = 1_790_000_000_000, mono_ms: int = 1_000_000) -> None:
         self.wall_ms = wall_ms

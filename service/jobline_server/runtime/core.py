@@ -179,16 +179,14 @@ class Core:
         """Notes in other shards of this process that jobs of a shard wait for theirs, before the
         messages arrive that say so: what ends until then leaves its end.
         """
-        by_slot: dict[ShardSlot, list[int]] = {}
-        for parent in parents:
-            other = self.slots.find_by_id(parent)
-            if other is None or other is slot or other.shard.state_of(parent) is None:
+        is_awaited = slot.shard.dependencies.awaited.find
+        for other, ids in self.slots.owners(parents):
+            if other is slot:
                 continue
-            if slot.shard.dependencies.awaited.find(parent) is not None:
-                by_slot.setdefault(other, []).append(parent)
-        for other, ids in by_slot.items():
-            note_awaited(other.shard, self.now(), slot.number, ids)
-            self.after_decision(other)
+            live = [one for one in ids if is_awaited(one) and other.shard.state_of(one) is not None]
+            if live:
+                note_awaited(other.shard, self.now(), slot.number, live)
+                self.after_decision(other)
 
     def leased(self, slot: ShardSlot) -> None:
         """Requests a commit of hand-outs. Listeners are notified of volatile jobs in the next

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 
+from jobline_server.engine import limits
 from jobline_server.engine.decide.queues import decide_delete_idle_queues
 from jobline_server.engine.shard import Shard
 from jobline_server.runtime.core import Core
@@ -24,6 +25,13 @@ async def delete_idle_queues(core: Core) -> int:
             core.after_decision(slot)
             await asyncio.sleep(0)
     return deleted
+
+
+def next_idle_ms(core: Core) -> int | None:
+    """Returns when the next queue was empty for an hour, in wall time; None if none is empty."""
+    queues = (queue for slot in core.slots for queue in slot.shard.queues.values())
+    idle = [queue.touched_ms for queue in queues if not any(queue.counts)]
+    return min(idle) + limits.EMPTY_QUEUE_MS + 1 if idle else None
 
 
 def _slices(shard: Shard) -> Iterator[list[str]]:

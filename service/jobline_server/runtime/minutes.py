@@ -92,6 +92,15 @@ class Minutes:
             await self._store.add(rows)
         return len(busiest)
 
+    def has_news(self) -> bool:
+        """Returns whether anything happened since the last call of `close_minute`."""
+        return bool(self._dead) or any(
+            totals.since(self._before.get(queue.name, Totals())) != Totals()
+            for slot in self._core.slots
+            for queue in slot.shard.queues.values()
+            if any(totals := _totals(queue, 0))
+        )
+
     async def delete_old(self, minute: int) -> int:
         """Deletes a slice of what is too old in this minute; returns how many rows."""
         return await self._store.delete_before(minute - KEPT_MINUTES, DELETED_ROWS)
@@ -112,12 +121,7 @@ class Minutes:
             for at in range(0, len(queues), STEP_QUEUES):
                 for queue in queues[at : at + STEP_QUEUES]:
                     name = queue.name
-                    now = Totals(
-                        queue.pushed_total,
-                        queue.completed_total,
-                        queue.failed_total,
-                        dead.get(name, 0),
-                    )
+                    now = _totals(queue, dead.get(name, 0))
                     if any(now):
                         self._before[name] = now
                         totals = now.since(before.get(name, Totals()))
@@ -141,6 +145,10 @@ class Minutes:
         if any(everything):
             waited[ALL_QUEUES] = everything
         return waited
+
+
+def _totals(queue: Queue, dead: int) -> Totals:
+    return Totals(queue.pushed_total, queue.completed_total, queue.failed_total, dead)
 
 
 def _row(queue: str, minute: int, totals: Totals, waited: Sequence[int] | None) -> QueueMinute:

@@ -232,6 +232,12 @@ class Runtime:
         await self.streams.wait_empty(seconds)
         self.streams.end_all()
 
+    def under_way(self) -> list[asyncio.Task[None]]:
+        """Returns the tasks that carry out what was decided: releases, look-ups of parents, and
+        messages between shards.
+        """
+        return [*self.returns.under_way(), *self.parents.under_way(), *self.courier.under_way()]
+
     def stop_waiting(self) -> None:
         """Ends all waits that would delay a stop: a write that finds the disk full fails, and
         checkpoints do not rest. Call it when no more calls are accepted.

@@ -160,6 +160,18 @@ class ShardSlots:
         """Returns the slot that owns an id; None if there is none here."""
         return self._by_number.get(shard_of(job_id))
 
+    def owners(self, ids: Iterable[int]) -> Iterator[tuple[ShardSlot, list[int]]]:
+        """Yields the slots that own some of these ids, each with its own in order; those of shards
+        that are not here are left out.
+        """
+        by_number: dict[int, list[int]] = {}
+        for job_id in ids:
+            by_number.setdefault(shard_of(job_id), []).append(job_id)
+        for number, own in by_number.items():
+            slot = self._by_number.get(number)
+            if slot is not None:
+                yield slot, own
+
     def single_owner(self, ids: Sequence[int]) -> ShardSlot | None:
         """Returns the slot that owns all of these ids, if there is one; ids of a shard are
         neighbours.

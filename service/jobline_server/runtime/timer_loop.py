@@ -39,6 +39,8 @@ class TimerLoop:
         self._more = False
         self._behind = False
         self._may_rest = False
+        self.running = asyncio.Lock()
+        """Held while slices are run; a clock that is moved by hand is moved between two of them."""
 
     async def step(self) -> bool:
         """Waits until something is due, and runs a slice of it. The loop is free between two
@@ -50,8 +52,9 @@ class TimerLoop:
         if await self._is_woken_within(wait_ms) and wait_ms > TIMER_CHECK_MS:
             # Plain pushes make nothing due: each of them would have all shards looked at.
             await self._is_woken_within(min(self._until_next(), TIMER_CHECK_MS))
-        for _ in self._slices():
-            await asyncio.sleep(0)
+        async with self.running:
+            for _ in self._slices():
+                await asyncio.sleep(0)
         return True
 
     async def _is_woken_within(self, wait_ms: int) -> bool:
@@ -121,10 +124,25 @@ class TimerLoop:
         for slot in slots:
             core.serve(slot)
 
+    def next_due(self) -> int | None:
+        """Returns in how many milliseconds anything is due that does more than free memory, 0 if
+        it is now; None if nothing is.
+        """
+        return min(self._waits(with_sweeps=False), default=None)
+
     def _until_next(self) -> int:
         """Returns the milliseconds until the next look."""
+        known = self._waits(with_sweeps=True)
+        if self._may_rest and not known:
+            return REST_MS
+        return min([TIMER_CHECK_MS, *known])
+
+    def _waits(self, *, with_sweeps: bool) -> list[int]:
+        """Returns in how many milliseconds something is due, of each shard and kind that knows."""
         now = self._core.clock.now()
-        waits = (next_deadline(slot.shard, now) for slot in self._core.slots)
+        waits = (
+            next_deadline(slot.shard, now, with_sweeps=with_sweeps) for slot in self._core.slots
+        )
         runs = (
             self._schedules.wait_ms(slot, now)
             for slot in self._core.slots
@@ -132,7 +150,4 @@ class TimerLoop:
         )
         opens_ms = self._core.load.limiters.first_ms()
         opens = () if opens_ms is None else (max(opens_ms - now.mono_ms, 0),)
-        known = [wait for wait in chain(waits, runs, opens) if wait is not None]
-        if self._may_rest and not known:
-            return REST_MS
-        return min([TIMER_CHECK_MS, *known])
+        return [wait for wait in chain(waits, runs, opens) if wait is not None]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Coroutine
+from typing import Any
 
 # Of those who wait for the same, how many go on in one iteration of the loop.
 WOKEN_AT_ONCE = 16
@@ -73,3 +75,14 @@ async def is_set_by(event: asyncio.Event, deadline: float) -> bool:
 async def is_set_within(event: asyncio.Event, seconds: float) -> bool:
     """Waits up to `seconds` for an event; returns whether it was set."""
     return await is_set_by(event, asyncio.get_running_loop().time() + seconds)
+
+
+async def first_of(*coroutines: Coroutine[Any, Any, Any]) -> None:
+    """Waits for the first of these to end, however it does, and cancels the others."""
+    tasks = [asyncio.create_task(one) for one in coroutines]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

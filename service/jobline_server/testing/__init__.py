@@ -9,10 +9,13 @@ directory.
 
 from jobline_server.runtime.clock import ManualClock
 from jobline_server.testing.embedded import RunningServer, running_server
+from jobline_server.testing.kit import AsyncJobline, Jobline
 from jobline_server.testing.processes import ServerProcess
 from jobline_server.testing.threaded import running_server_in_thread
 
 __all__ = [
+    "AsyncJobline",
+    "Jobline",
     "ManualClock",
     "RunningServer",
     "ServerProcess",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from google.protobuf.descriptor import Descriptor
 
 VARINT, LENGTH_DELIMITED = 0, 2
+_ONE_BYTE = [bytes([value]) for value in range(0x80)]
 
 
 def tag_of(message: Descriptor, field: str, wire_type: int = LENGTH_DELIMITED) -> bytes:
@@ -17,7 +18,11 @@ def tag_of(message: Descriptor, field: str, wire_type: int = LENGTH_DELIMITED) -
 
 
 def varint(value: int) -> bytes:
-    """Returns a number as protobuf writes it: seven bits per byte, the lowest first."""
+    """Returns an unsigned number, of any size, as protobuf and Thrift write it: seven bits per
+    byte, the lowest first.
+    """
+    if value <= 0x7F:
+        return _ONE_BYTE[value]
     written = bytearray()
     while value > 0x7F:
         written.append(value & 0x7F | 0x80)

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from jobline import LeaseReason
-from jobline._context import CancelReason
+from jobline import CancelReason, LeaseReason
 from jobline.testing import Report, make_context
 
 PAGE = Path(__file__).parents[3] / "docs" / "testing.md"

@@ -9,7 +9,7 @@ import itertools
 import pytest
 
 from jobline import BufferFull
-from jobline._backoff import RECONNECT, Pauses
+from jobline._backoff import ASKED_MAX, RECONNECT, Pauses, as_asked
 from jobline._push.batch import Own
 from jobline._push.batching import BatchLimits, PushBatcher
 
@@ -208,6 +208,15 @@ def test_a_push_can_be_withdrawn_until_it_leaves():
     assert not pushes.withdraw("other", 3)
     pushes.handle_done(batch)
     assert waiters(pushes.batches_to_send(0.0)) == [[3]]
+
+
+@pytest.mark.parametrize(
+    ("asked", "pause"), [(None, 0.5), (0.0, 0.5), (2.0, 2.0), (86_400.0, ASKED_MAX)]
+)
+def test_server_is_asked_again_when_it_said_but_within_bounds(asked, pause):
+    """A worker whose server asks for a day would not come back."""
+    assert as_asked(asked, 0.5) == pause
+    assert as_asked(asked, ASKED_MAX + 1) == ASKED_MAX + 1
 
 
 def test_pauses_grow_to_their_longest_and_are_drawn_from_the_upper_half():

@@ -37,7 +37,9 @@ class Session:
         self.is_held = True
         self.confirms = True
         self.fences = 0
+        self.begun: set[tuple[int, int]] = set()
         self.settled: list[pb.FailItem] = []
+        self.released: list[pb.ReleaseItem] = []
         self.handed_over: list[bool] = []
 
     def holds(self, _job: LeasedJob) -> bool:
@@ -52,9 +54,12 @@ class Session:
         self.is_held = False
         self.handed_over.append(is_lost)
 
-    def settle(self, item: pb.FailItem) -> None:
+    def settle(self, item: pb.FailItem | pb.ReleaseItem) -> None:
         self.is_held = False
-        self.settled.append(item)
+        if isinstance(item, pb.FailItem):
+            self.settled.append(item)
+        else:
+            self.released.append(item)
 
 
 class Client:
@@ -81,11 +86,16 @@ class Client:
         """Nothing is open."""
 
 
+def calls_of(session: Session, client: Client) -> FlowCalls:
+    calls = FlowCalls(Address("nowhere:1", None, ()), session)  # type: ignore[arg-type]  # a fake
+    calls._client = client  # type: ignore[assignment]  # a fake
+    return calls
+
+
 def pushed(session: Session, client: Client, monkeypatch) -> None:
     """What a handler waits for is pushed, or given up."""
     monkeypatch.setattr(flow_calls, "PAUSE", 0.001)
-    calls = FlowCalls(Address("nowhere:1", None, ()), session)  # type: ignore[arg-type]  # a fake
-    calls._client = client  # type: ignore[assignment]  # a fake
+    calls = calls_of(session, client)
     ended = threading.Event()
     calls.done = lambda _context: ended.set()
     calls.push(make_context(id=7), WaitFor(CHILD))
@@ -141,6 +151,76 @@ def test_room_is_not_waited_for_without_end(monkeypatch):
     assert [item.error.type for item in session.settled] == ["QueueFull"]
 
 
+class FullServer(Client):
+    """A server without room, until told otherwise; says when it was asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = threading.Semaphore(0)
+        self.has_room = False
+
+    def add_children(self, job: LeasedJob, *children: FlowJob, request_id: str) -> None:
+        self.answers = [None if self.has_room else ServerFull("full", ErrorFacts(retry_after=3600))]
+        try:
+            super().add_children(job, *children, request_id=request_id)
+        finally:
+            self.asked.release()
+
+
+def test_worker_that_stops_waits_for_no_room():
+    """Nor does it take its grace period: the job is released as others are, and costs no attempt.
+    What a handler returns from then on is pushed if it can be at once.
+    """
+    session, client = Session(), FullServer()
+    calls, ended = calls_of(session, client), threading.Semaphore(0)
+    calls.done = lambda _context: ended.release()
+    calls.push(make_context(id=7), WaitFor(CHILD))
+    assert client.asked.acquire(timeout=30)
+    calls.stop()
+    assert ended.acquire(timeout=10)
+    assert [item.id for item in session.released] == [7]
+    assert session.released[0].why == pb.RELEASE_REASON_INTERRUPTED
+    for client.has_room in (True, False):
+        session.is_held = True
+        calls.push(make_context(id=8), WaitFor(CHILD))
+        assert ended.acquire(timeout=10)
+    assert session.handed_over == [False]
+    assert [item.id for item in session.released] == [7, 8]
+    assert session.settled == []
+    calls.close()
+
+
+def test_job_that_was_lost_while_it_waited_is_not_released():
+    session, client = Session(), FullServer()
+    calls, ended = calls_of(session, client), threading.Event()
+    calls.done = lambda _context: ended.set()
+    calls.push(make_context(id=7), WaitFor(CHILD))
+    assert client.asked.acquire(timeout=30)
+    session.is_held = False
+    calls.stop()
+    assert ended.wait(10)
+    assert (session.released, session.settled) == ([], [])
+    calls.close()
+
+
+def test_job_that_may_run_only_once_waits_for_room_until_the_end(monkeypatch):
+    """A release would end it."""
+    monkeypatch.setattr(flow_calls, "as_asked", lambda _asked, _pause: 0.001)
+    session, client = Session(), FullServer()
+    calls, ended = calls_of(session, client), threading.Event()
+    calls.done = lambda _context: ended.set()
+    context = make_context(id=7)
+    session.begun.add((7, context.job.delivery))
+    calls.stop()
+    calls.push(context, WaitFor(CHILD))
+    for _ in range(3):
+        assert client.asked.acquire(timeout=30)
+    client.has_room = True
+    assert ended.wait(30)
+    assert (session.handed_over, session.released) == ([False], [])
+    calls.close()
+
+
 def test_job_that_is_not_held_any_more_is_left_alone(monkeypatch):
     """Its lease was lost while the handler ran, or the worker stops."""
     session, client = Session(), Client()
@@ -171,9 +251,7 @@ def test_reports_come_before_the_children(monkeypatch):
 def reading(client: Client, monkeypatch) -> FlowCalls:
     """Calls of a worker whose handlers read their children from this server."""
     monkeypatch.setattr(flow_calls, "PAUSE", 0.001)
-    calls = FlowCalls(Address("nowhere:1", None, ()), Session())  # type: ignore[arg-type]  # a fake
-    calls._client = client  # type: ignore[assignment]  # a fake
-    return calls
+    return calls_of(Session(), client)
 
 
 def test_children_are_read_from_a_server_that_comes_back(monkeypatch):

@@ -91,10 +91,6 @@ def two_parts(a, b):
     return a + b
 
 
-def typed_parts(a: int, b: int) -> int:
-    return a + b
-
-
 def three(payload, context, more):
     return more
 
@@ -103,20 +99,45 @@ def by_name(payload, *, needed):
     return needed
 
 
+def by_place(a, b, /):
+    return a + b
+
+
+def and_the_rest(a, b, *rest):
+    return rest
+
+
 @pytest.mark.parametrize(
     ("function", "said"),
     [
         (nothing, r"nothing\(\) takes no payload"),
-        (two_parts, r"two_parts\(\) takes 'b' beside its payload: .* one dataclass or one dict"),
-        (typed_parts, "annotate it with `Context`"),
+        (
+            two_parts,
+            r"two_parts\(\) takes 'b' beside its payload: .* or handler\(payload, context\)",
+        ),
         (three, r"three\(\) takes 'more' too"),
         (by_name, "needs 'needed' by its name"),
     ],
 )
-def test_a_function_that_cannot_be_called_is_refused_where_it_is_declared(function, said):
+def test_a_function_that_cannot_take_one_payload_is_refused_where_it_is_declared(function, said):
     """Trial B12: `@job def f(a, b)` used to get the context as `b`; in a sentence that says what to
     do.
     """
+    worker = Worker("localhost:1")
+    for declare in (job(queue="q", payload=int), worker.handler("q", payload=int)):
+        with pytest.raises(InvalidArgument, match=said):
+            declare(function)
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (by_place, r"by_place\(\) takes 'a' by position alone"),
+        (and_the_rest, r"and_the_rest\(\) takes \*rest: the values of a job have names"),
+    ],
+)
+def test_a_function_whose_values_have_no_names_is_refused_where_it_is_declared(function, said):
+    """In a sentence that says why."""
     worker = Worker("localhost:1")
     for declare in (job(queue="q"), worker.handler("q")):
         with pytest.raises(InvalidArgument, match=said):

@@ -12,6 +12,8 @@ from jobline import (
     AsyncClient,
     BulkResult,
     Client,
+    Context,
+    FunctionJob,
     Job,
     JobError,
     JobState,
@@ -39,6 +41,38 @@ RESIZE = JobType(queue="images", name="resize", payload=Resize, result=Resized)
 @job(queue="images", max_attempts=5)
 async def shrink(request: Resize) -> Resized:
     return Resized(1)
+
+
+@job(queue="images")
+async def crop(path: str, width: int = 100) -> Resized:
+    return Resized(width)
+
+
+@job(queue="images")
+def blur(path: str, radius: int, context: Context) -> Resized:
+    return Resized(radius)
+
+
+@job(queue="images")
+def sweep() -> int:
+    return 0
+
+
+@job(queue="images")
+async def rotate(request: Resize, context: Context) -> Resized:
+    return Resized(1)
+
+
+async def types_of_functions(client: Client, awaited: AsyncClient) -> None:
+    assert_type(crop, FunctionJob[Resized])
+    assert_type(blur, FunctionJob[Resized])
+    assert_type(sweep, FunctionJob[int])
+    assert_type(rotate, JobType[Resize, Resized])
+    assert_type(crop.push(client, path="a.png", width=64, priority=9), Pushed)
+    assert_type(await crop.push(awaited, "a.png"), Pushed)
+    assert_type(await crop.with_options(delay=5).push(awaited, "a.png"), Pushed)
+    assert_type(blur.push_and_wait(client, "a.png", 3), Resized)
+    assert_type(await blur.push_and_wait(awaited, "a.png", radius=3, timeout=5), Resized)
 
 
 async def types_of_declared_jobs(client: Client, awaited: AsyncClient) -> None:
@@ -83,5 +117,10 @@ async def types_of_operators(client: Client, awaited: AsyncClient) -> None:
 
 def test_types_are_those_of_the_declaration():
     """Trial D6: `JobType(payload=…)` is of that type, for type checkers as at run time."""
-    assert all(map(callable, [types_of_declared_jobs, types_of_pushes, types_of_operators]))
+    assert all(
+        map(
+            callable,
+            [types_of_functions, types_of_declared_jobs, types_of_pushes, types_of_operators],
+        )
+    )
     assert (RESIZE.payload, RESIZE.result) == (Resize, Resized)

@@ -34,3 +34,24 @@ async def test_nothing_is_written_to_a_full_disk(keeping: Keeping) -> None:
     keeping.runtime.core.commits.disk_full = True
     assert await task.run_once(keeping.clock.now()) == {}
     assert not await keeping.runtime.minutes.find(QUEUE, 0, 1 << 40)
+
+
+async def test_a_minute_is_closed_once(keeping: Keeping) -> None:
+    """Where the clock stands still, what happens afterwards is of the minute that goes on."""
+    task = CloseMinutes(keeping.runtime.core, keeping.runtime.minutes)
+    await keeping.complete(1)
+    keeping.clock.advance(MINUTE_MS)
+    assert await task.run_once(keeping.clock.now()) == {"queues": 1, "deleted": 0}
+    await keeping.complete(1)
+    assert await task.run_once(keeping.clock.now()) == {}
+
+
+async def test_it_is_due_at_the_end_of_a_minute_with_news(keeping: Keeping) -> None:
+    task = CloseMinutes(keeping.runtime.core, keeping.runtime.minutes)
+    assert await task.next_ms(keeping.clock.now()) is None
+    await keeping.complete(1)
+    now = keeping.clock.now()
+    assert await task.next_ms(now) == (now.wall_ms // MINUTE_MS + 1) * MINUTE_MS
+    keeping.clock.advance(MINUTE_MS)
+    await task.run_once(keeping.clock.now())
+    assert await task.next_ms(keeping.clock.now()) is None

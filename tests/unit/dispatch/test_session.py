@@ -207,3 +207,12 @@ def test_what_the_worker_cannot_have_read_takes_room(payload_bytes, room) -> Non
     assert session.frame_to_send(at(1)) is not None
     assert session.handle_written()
     assert session.room() == (10, payload_bytes)
+
+
+def test_a_heartbeat_goes_out_although_the_clock_stands_still() -> None:
+    """The worker would take the silence for a dead stream."""
+    session = a_session()
+    session.frame_to_send(at(0))
+    assert session.frame_to_send(at(0)) is None
+    session.handle_pause()
+    assert session.frame_to_send(at(0)) is not None

@@ -54,6 +54,9 @@ def test_buckets_that_are_full_go_in_time_also_if_no_group_comes(world, monkeypa
     push(world, "a", "b", "c")
     world.ack(leases(world))
     assert next_deadline(world.shard, world.now) == group_rates.SWEEP_MS
+    later = next_deadline(world.shard, world.now, with_sweeps=False)
+    assert later is not None
+    assert later > group_rates.SWEEP_MS
     tick(world, 59_999)
     assert world.shard.load.group_buckets == 3
     tick(world, 1)

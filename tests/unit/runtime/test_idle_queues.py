@@ -15,7 +15,7 @@ from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, QueueSetting
 from jobline_server.runtime import idle_queues
 from jobline_server.runtime.clock import ManualClock
 from jobline_server.runtime.health import Health
-from jobline_server.runtime.idle_queues import delete_idle_queues
+from jobline_server.runtime.idle_queues import delete_idle_queues, next_idle_ms
 from jobline_server.runtime.runtime import Runtime
 from tests.unit.runtime.conftest import opened
 
@@ -120,3 +120,14 @@ async def test_a_shard_that_is_lost_meanwhile_holds_up_no_other(
         slots.close(lost, Health.FENCED, "another process has it")
         assert await task == 1 + counts[1]
         assert not other.shard.queues
+
+
+async def test_the_next_is_due_an_hour_after_it_was_used(runtime: Runtime) -> None:
+    assert next_idle_ms(runtime.core) is None
+    create(runtime, "mail")
+    due_ms = runtime.core.wall_ms() + EMPTY_QUEUE_MS + 1
+    assert next_idle_ms(runtime.core) == due_ms
+    advance(runtime, EMPTY_QUEUE_MS)
+    assert await delete_idle_queues(runtime.core) == 0
+    advance(runtime, 1)
+    assert await delete_idle_queues(runtime.core) == 1

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
-from jobline._context import BatchItem, CancelReason, Context
-from jobline._flow_values import FlowNode
+from jobline._cancel_reason import CancelReason
+from jobline._context import BatchItem, Context
 from jobline._leased import LeasedJob
 from jobline._outcomes import Outcome, WaitFor
 from jobline._requests import fail_item
+from jobline._times import from_duration
 from jobline._worker.flow_calls import FlowCalls
 from jobline._worker.middleware import Middleware
 from jobline._worker.routes import Route
 from jobline._worker.settling import settle_error, settle_value
 from jobline._worker.shared_session import SharedSession
+from jobline.v1 import job_pb2
 
 logger = logging.getLogger("jobline.worker")
 
@@ -44,21 +46,30 @@ class Execution:
     state: Any = None
     running: dict[tuple[int, int], Context] = field(default_factory=dict)
     has_cancelled: bool = False
-    _read_children: Callable[[int], list[FlowNode]] = field(init=False)
+    # The last options that were seen to have no timeout: the jobs of a run share theirs.
+    _untimed: job_pb2.JobOptions | None = None
 
     def __post_init__(self) -> None:
         self.flows.done = self.end
-        # Made once: a method that is looked up for each job is an object for each.
-        self._read_children = self.flows.children
 
     def start(self, job: LeasedJob) -> Context | None:
         """Starts a job; returns None if its lease was lost or settled while it waited."""
-        context = Context(job, self.session, self.state, self._read_children)
+        context = Context(job, self.session, self.state, self.flows)
+        if job.options_message is not self._untimed:
+            self._note_timeout(context)
         self.running[job.id, job.delivery] = context
         if self.session.begin(job):
             return context
         self.end(context)
         return None
+
+    def _note_timeout(self, context: Context) -> None:
+        options = context.job.options_message
+        timeout = from_duration(options.timeout)
+        if timeout:
+            context.deadline = datetime.now(UTC) + timeout
+        else:
+            self._untimed = options
 
     def end(self, context: Context) -> None:
         """Ends a job: its outcome was handed over, or its handler was given up. One that waits for
@@ -125,9 +136,9 @@ class Execution:
                 context.cancel(reason)
 
     def set_deadline(self, deadline: datetime) -> None:
-        """Sets the deadline of all handlers that run."""
+        """Sets the deadline of all handlers that run; one that is earlier stays."""
         for context in list(self.running.values()):
-            context.deadline = deadline
+            context.deadline = min(deadline, context.deadline or deadline)
 
 
 def _answers(items: Sequence[BatchItem[Any]], returned: Any) -> tuple[Mapping[int, Any], str]:

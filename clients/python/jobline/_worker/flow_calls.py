@@ -1,4 +1,4 @@
-"""`FlowCalls`: what the handlers of a worker do with flows, by calls beside the stream.
+"""`FlowCalls`: what the handlers of a worker do with other jobs, by calls beside the stream.
 
 A handler that returned `WaitFor` is over, and its place is given to another. Its job is held until
 its children are stored, which ends the lease in the same transaction. A call may overtake the
@@ -12,7 +12,10 @@ import threading
 import time
 from collections.abc import Callable
 from queue import SimpleQueue
+from typing import Any
 
+from jobline._asynchronous.client import AsyncClient
+from jobline._backoff import as_asked
 from jobline._blocking.client import Client
 from jobline._context import Context
 from jobline._flow_values import FlowNode
@@ -20,6 +23,9 @@ from jobline._ids import RequestIds
 from jobline._leased import LeasedJob
 from jobline._outcomes import WaitFor
 from jobline._requests import fail_item
+from jobline._spawns import push_spawned
+from jobline._stream.frames import interrupted_release
+from jobline._values import Pushed
 from jobline._worker.log import attempt_failed
 from jobline._worker.shared_session import SharedSession
 from jobline._worker.stream import Address
@@ -31,8 +37,6 @@ logger = logging.getLogger("jobline.worker")
 THREADS_MAX = 8
 # Seconds between two looks whether a job is still held, and between two tries of a call.
 PAUSE = 1.0
-# The longest of these pauses, whatever the server asks for.
-PAUSE_MAX = 30.0
 # Seconds for which the children of a job wait for room; then its attempt has failed.
 FULL_SECONDS = 300.0
 # Seconds for which a handler that reads its children waits for a server that is away.
@@ -42,7 +46,7 @@ LOOKS_MAX = 5
 
 
 class FlowCalls:
-    """Reads the children of jobs, and pushes those that handlers wait for.
+    """Reads the children of jobs, and pushes those that handlers wait for, and those they spawn.
 
     `done` is called with the context of each job whose children were pushed, or could not be; set
     by those who count what runs.
@@ -56,6 +60,8 @@ class FlowCalls:
         self._threads: list[threading.Thread] = []
         self._lock = threading.Lock()
         self._client: Client | None = None
+        self._stopping = threading.Event()
+        self._async_client: AsyncClient | None = None
         self._closed = threading.Event()
         self.pending: set[tuple[int, int]] = set()
         """Jobs whose children are to be pushed, as (id, delivery)."""
@@ -73,6 +79,22 @@ class FlowCalls:
                 if time.monotonic() > give_up_at or self._closed.wait(PAUSE):
                     raise
 
+    def spawn(
+        self, job: Any, values: tuple[Any, ...], own: dict[str, Any], how: dict[str, Any]
+    ) -> Pushed:
+        """Pushes a job for a plain handler."""
+        pushed: Pushed = push_spawned(self._connected(), job, values, own, how)
+        return pushed
+
+    async def spawn_async(
+        self, job: Any, values: tuple[Any, ...], own: dict[str, Any], how: dict[str, Any]
+    ) -> Pushed:
+        """Pushes a job for an async handler, on the worker's loop."""
+        if self._async_client is None:
+            self._async_client = AsyncClient(**self._settings())
+        pushed: Pushed = await push_spawned(self._async_client, job, values, own, how)
+        return pushed
+
     def push(self, context: Context, outcome: WaitFor) -> None:
         """Pushes the children of a job soon."""
         with self._lock:
@@ -86,8 +108,15 @@ class FlowCalls:
                 thread.start()
         self._work.put((context, outcome))
 
+    def stop(self) -> None:
+        """Has no job wait for room any more: one whose children cannot be pushed at once is
+        released. Handlers that still run may read and push.
+        """
+        self._stopping.set()
+
     def close(self) -> None:
         """Ends the threads. What was not pushed is the server's again, with its lease."""
+        self._stopping.set()
         self._closed.set()
         for _ in self._threads:
             self._work.put(None)
@@ -95,17 +124,26 @@ class FlowCalls:
             if self._client is not None:
                 self._client.close()
 
+    async def close_async(self) -> None:
+        """Closes what async handlers pushed with; once all of them have ended."""
+        if self._async_client is not None:
+            await self._async_client.close()
+
     def _connected(self) -> Client:
         """Returns the client, made at the first call: few workers need one."""
         with self._lock:
             if self._client is None:
-                address = self._address
-                self._client = Client(
-                    address.target,
-                    credentials=address.credentials,
-                    metadata=dict(address.metadata),
-                )
+                self._client = Client(**self._settings())
             return self._client
+
+    def _settings(self) -> dict[str, Any]:
+        """Returns the settings of a client of the worker's server."""
+        address = self._address
+        return {
+            "target": address.target,
+            "credentials": address.credentials,
+            "metadata": dict(address.metadata),
+        }
 
     def _run(self) -> None:
         while (work := self._work.get()) is not None:
@@ -124,9 +162,13 @@ class FlowCalls:
     def _push(self, job: LeasedJob, outcome: WaitFor) -> None:
         """Pushes children until the server has taken them or refused them for good, or the lease is
         lost. While it has no room, for up to `FULL_SECONDS`, the job is held and uses up no
-        attempt. The same request id makes sure that they are pushed once.
+        attempt; a worker that stops releases it, unless that would end it. The same request id
+        makes sure that they are pushed once.
         """
         request_id = self._new_id()
+        # One that may run only once is ended by a release: it waits for as long as handlers run.
+        is_once = (job.id, job.delivery) in self._session.begun
+        stopping = self._closed if is_once else self._stopping
         give_up_at = time.monotonic() + FULL_SECONDS
         while self._is_reported(job):
             try:
@@ -136,10 +178,19 @@ class FlowCalls:
             except JoblineError as error:
                 if error.definite and not _passes(error, time.monotonic() > give_up_at):
                     raise
-                logger.warning("the children of job %d: %s; trying again", job.id, error)
-                self._closed.wait(_pause_after(error))
+                if not stopping.is_set():
+                    logger.warning("the children of job %d: %s; trying again", job.id, error)
+                if stopping.wait(as_asked(error.retry_after, PAUSE)):
+                    self._give_back(job, error)
+                    return
             else:
                 self._session.hand_over(job)
+
+    def _give_back(self, job: LeasedJob, error: JoblineError) -> None:
+        """Releases a job whose children cannot be pushed now, as the worker stops."""
+        if self._session.holds(job):
+            logger.info("job %d is given back as the worker stops: %s", job.id, error)
+            self._session.settle(interrupted_release(job.id, job.delivery))
 
     def _is_reported(self, job: LeasedJob) -> bool:
         """Waits until the server has handled what the handler reported; returns False if the job is
@@ -163,11 +214,6 @@ def _passes(error: JoblineError, is_late: bool) -> bool:
     if isinstance(error, ResourceExhausted):
         return error.retryable and not is_late
     return isinstance(error, Unavailable)
-
-
-def _pause_after(error: JoblineError) -> float:
-    """Returns for how many seconds to wait: as long as the server asks for, within bounds."""
-    return min(max(error.retry_after or 0.0, PAUSE), PAUSE_MAX)
 
 
 def _nobody(_context: Context) -> None:

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from jobline._context import CancelReason
+from jobline._cancel_reason import CancelReason
 from jobline._enums import RevokeReason
 from jobline._leased import LeasedJob
 from jobline._stream.frames import LostLease, Received, interrupted_release

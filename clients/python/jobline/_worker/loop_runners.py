@@ -9,7 +9,8 @@ from collections import deque
 from collections.abc import Iterable
 from functools import partial
 
-from jobline._context import CancelReason, Context
+from jobline._cancel_reason import CancelReason
+from jobline._context import Context
 from jobline._leased import LeasedJob
 from jobline._worker.execution import Execution, Work
 from jobline._worker.isolated import Isolated

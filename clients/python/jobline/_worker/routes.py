@@ -15,10 +15,12 @@ from jobline._handlers import (
     payload_hint,
     refuse_more_than_items,
     result_hint,
+    takes_one,
     wants_context,
 )
 from jobline._job_type import JobType
 from jobline._leased import LeasedJob
+from jobline._parameters import Parameters, parameters_of
 from jobline._schemas import schema_text
 from jobline._stream.frames import Announced
 from jobline._times import Seconds, seconds_of
@@ -99,7 +101,8 @@ def route_of(
     wait: Seconds = 0,
 ) -> Route:
     """Returns the route of a function, which is inspected once: async or plain, with or without a
-    context, and its types. Raises InvalidArgument for one that cannot be called.
+    context, of one payload or of several values, and its types. Raises InvalidArgument for one that
+    cannot be called.
     """
     if not isinstance(name, str):
         refuse("name", f"must be {TEXT}, not {name!r}: a type is given as payload=")
@@ -107,14 +110,21 @@ def route_of(
         raise InvalidArgument("a batch handler needs a size of at least 1 and a wait of at least 0")
     if size:
         refuse_more_than_items(function)
-    takes_context = not size and wants_context(function)
+    parameters = parameters_of(function) if payload is UNSAID and not size else None
+    if isinstance(payload, Parameters):
+        parameters = payload
+    called = function
+    if parameters is not None:
+        called, payload, takes_context = parameters.called(function), parameters, True
+    else:
+        takes_context = not size and wants_context(function)
     if payload is UNSAID:
         payload = items_hint(function) if size else payload_hint(function)
     target = function if inspect.isroutine(function) else type(function).__call__
     return Route(
         queue=queue,
         name=name,
-        function=function,
+        function=called,
         is_async=inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(target),
         wants_context=takes_context,
         payload=payload,
@@ -153,9 +163,21 @@ def route_of_type(job_type: JobType[Any, Any], function: Handler | None = None) 
         job_type.queue,
         job_type.name,
         runs,
-        payload=job_type.payload,
+        payload=job_type.payload if function is None else _payload_for(job_type, function),
         result=_result_of_type(job_type),
     )
+
+
+def _payload_for(job_type: JobType[Any, Any], function: Handler) -> Any:
+    """Returns what a function takes that runs in place of the declared one. It may take the values
+    of an object one by one, whatever it is to producers.
+    """
+    if isinstance(job_type.payload, Parameters):
+        return UNSAID
+    parameters = parameters_of(function)
+    if parameters is None or takes_one(function, job_type.payload):
+        return job_type.payload
+    return parameters
 
 
 def _result_of_type(job_type: JobType[Any, Any]) -> Any:

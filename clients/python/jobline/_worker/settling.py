@@ -8,16 +8,17 @@ from dataclasses import replace
 from typing import Any
 
 from jobline import _codec as codec
-from jobline._context import CancelReason, Context
+from jobline._cancel_reason import CancelReason
+from jobline._context import Context
 from jobline._enums import FailAction, ReleaseReason
 from jobline._leased import LeasedJob
-from jobline._outcomes import Cancel, Dead, Outcome, Retry, Snooze, Stopped
+from jobline._outcomes import Cancel, Dead, Outcome, RateLimited, Retry, Snooze, Stopped
 from jobline._release_item import release_item
 from jobline._requests import fail_item
 from jobline._values import JobError
 from jobline._worker.log import attempt_failed, attempt_given_up
 from jobline._worker.shared_session import SharedSession
-from jobline.errors import CodecError
+from jobline.errors import CodecError, InvalidArgument
 from jobline.v1 import job_pb2
 from jobline.v1 import job_service_pb2 as pb
 
@@ -73,6 +74,8 @@ def settle_outcome(session: SharedSession, context: Context, outcome: Outcome) -
         session.settle(fail_item(job, wrong, retry_after=outcome.after))
     elif isinstance(outcome, Snooze):
         session.settle(release_item(job, delay=outcome.after, why=ReleaseReason.SNOOZE))
+    elif isinstance(outcome, RateLimited):
+        settle_limited(session, job, outcome)
     elif isinstance(outcome, (Cancel, Dead)):
         then = FailAction.CANCEL if isinstance(outcome, Cancel) else FailAction.DEAD
         session.settle(fail_item(job, _why(outcome), then=then))
@@ -80,6 +83,21 @@ def settle_outcome(session: SharedSession, context: Context, outcome: Outcome) -
         settle_stopped(session, context)
     else:
         session.settle(fail_item(job, outcome))
+
+
+def settle_limited(session: SharedSession, job: LeasedJob, outcome: RateLimited) -> None:
+    """Releases a job whose limiter is empty. The server would refuse one that it does not pass, and
+    with it the whole frame, so the job fails here.
+    """
+    limiter = outcome.limiter
+    if limiter and limiter not in job.options_message.limiters:
+        passes = ", ".join(map(repr, job.options_message.limiters)) or "none"
+        error = InvalidArgument(f"the job does not pass the limiter {limiter!r}, but {passes}")
+        attempt_failed(job, error)
+        session.settle(fail_item(job, error))
+        return
+    limited = ReleaseReason.LIMITED
+    session.settle(release_item(job, delay=None, why=limited, until=outcome.until, limiter=limiter))
 
 
 def _why(outcome: Cancel | Dead) -> JobError:

@@ -20,7 +20,7 @@ from typing import Any, Self
 import grpc
 
 from jobline import errors
-from jobline._backoff import RECONNECT
+from jobline._backoff import RECONNECT, as_asked
 from jobline._channel import open_channel
 from jobline._status import error_from_rpc
 from jobline._stream.frames import Goaway, Received
@@ -182,7 +182,7 @@ class Stream:
         if self._goaway is not None:
             pause = self._goaway.retry_delay * (0.5 + random.random())  # noqa: S311  # spreads load
         elif error is not None:
-            pause = max(pause, error.retry_after or 0.0)
+            pause = as_asked(error.retry_after, pause)
             self._log.broke(error, pause, was_open=self._opened)
         self._stopping.wait(pause)
 

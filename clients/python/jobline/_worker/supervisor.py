@@ -13,7 +13,8 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
-from jobline._context import CancelReason, Context
+from jobline._cancel_reason import CancelReason
+from jobline._context import Context
 from jobline._worker.drain import Drain, Stage
 from jobline._worker.execution import Execution
 from jobline._worker.grace_periods import GracePeriods
@@ -173,12 +174,13 @@ class Supervisor:
                 self._release()
 
     def _finish(self) -> None:
-        """Starts nothing more, releases jobs that have not started, and sets the deadline of the
-        others.
+        """Starts nothing more, releases jobs that have not started or whose children wait for room,
+        and sets the deadline of the others.
         """
         execution = self._execution
         execution.session.drain()
         self._router.close()
+        execution.flows.stop()
         released = execution.session.release_held(keep=execution.running)
         # Some may have started at the moment they were released.
         execution.stop(released, CancelReason.STOPPING)

@@ -140,16 +140,16 @@ class Worker(NeverPickled):
         self._add(route_of_type(job_type, function))
 
     def handler(self, queue: str, name: str = "", *, payload: Any = UNSAID) -> Callable[[F], F]:
-        """Makes the function below it the handler of a kind of work: `handler(payload)` or
-        `handler(payload, context)`, async or plain (run in a thread).
+        """Makes the function below it the handler of a kind of work: `handler(payload)`,
+        `handler(payload, context)`, or with several parameters as for `job`; async or plain.
 
         `name`: default "", jobs without one; `ANY` takes every name of the queue that no other
         handler takes. `payload`: the type to read payloads as; default: the annotation of the
         first argument, and without one JSON if the content type is JSON, else bytes. Attempts,
         backoff and lease are not set here: options are part of the push.
 
-        Raises InvalidArgument as `add` does, for a function with other arguments, and for a queue
-        that is not among the worker's `queues`.
+        Raises InvalidArgument as `add` does, for a function that cannot be called so, and for a
+        queue that is not among the worker's `queues`.
         """
         refuse_bare(queue, "@worker.handler")
 

@@ -116,6 +116,7 @@ class WorkerRun:
             self._threads.stop()
             await self._tasks.stop()
             self._flows.close()
+            await self._flows.close_async()
         if self._failure is not None:
             raise self._failure
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, version
+from importlib.metadata import EntryPoint, entry_points
 from typing import Annotated
 
 import typer
@@ -31,6 +31,7 @@ from jobline.cli import (
 )
 from jobline.cli.command import SERVER, error_line
 from jobline.cli.output import fall_silent, speak_narrow
+from jobline.cli.version import version_option
 
 GROUP = "jobline.commands"
 # Commands of the server distribution; without it they explain how to install it.
@@ -108,28 +109,8 @@ def _code_of(ended: SystemExit) -> str | int | None:
     return exit_codes.Exit.OK
 
 
-def _show_version(asked: bool) -> None:
-    if not asked:
-        return
-    for distribution in ("jobline", "jobline-server"):
-        try:
-            print(distribution, version(distribution))
-        except PackageNotFoundError:
-            print(distribution, "not installed")
-    raise typer.Exit
-
-
 def _root(
-    _version: Annotated[
-        bool,
-        typer.Option(
-            "--version",
-            callback=_show_version,
-            is_eager=True,
-            metavar="",
-            help="Show versions and exit.",
-        ),
-    ] = False,
+    _version: Annotated[bool, version_option("jobline", "jobline-server")] = False,
 ) -> None:
     """Push jobs, work on them, and look after the queues of a Jobline server."""
 

@@ -44,7 +44,7 @@ def work(  # noqa: PLR0913  # one argument an option of the command
     """Work on the jobs of a queue.
 
     Give a command after `--`, a line for the shell with --shell, or a Python function with
-    --function MODULE:NAME, which gets (payload) or (payload, context).
+    --function MODULE:NAME, which gets (payload), (payload, context), or values by name.
 
     A command finds the payload on stdin, and JOBLINE_JOB_ID, _DELIVERY, _QUEUE, _NAME, _ATTEMPT,
     _REASON, _KEY, _CONTENT_TYPE and _HEADERS in its environment. Exit code 0: done; 65: to the dead

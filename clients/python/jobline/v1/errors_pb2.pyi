@@ -144,6 +144,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """UNAUTHENTICATED: a webhook came in without a valid signature, or too late."""
     ERROR_REASON_LEASE_LOST: _ErrorReason.ValueType  # 90
     """FAILED_PRECONDITION: the job is not leased under this delivery any more, or never was."""
+    ERROR_REASON_NOT_REACHED: _ErrorReason.ValueType  # 110
+    """FAILED_PRECONDITION: a test waited for what did not happen in time; the message says what is so instead."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a call was refused. The name of the value, without its prefix, is the `reason` of the
@@ -272,4 +274,6 @@ ERROR_REASON_BAD_SIGNATURE: ErrorReason.ValueType  # 98
 """UNAUTHENTICATED: a webhook came in without a valid signature, or too late."""
 ERROR_REASON_LEASE_LOST: ErrorReason.ValueType  # 90
 """FAILED_PRECONDITION: the job is not leased under this delivery any more, or never was."""
+ERROR_REASON_NOT_REACHED: ErrorReason.ValueType  # 110
+"""FAILED_PRECONDITION: a test waited for what did not happen in time; the message says what is so instead."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

@@ -58,8 +58,10 @@ def open_gates(shard: ShardView, now: Now) -> list[Queue]:
     return [queue for queue in queues if shard.queues.get(queue.name) is queue]
 
 
-def next_deadline(shard: ShardView, now: Now) -> int | None:
-    """Returns in how many milliseconds something may be due; None if nothing is scheduled."""
+def next_deadline(shard: ShardView, now: Now, *, with_sweeps: bool = True) -> int | None:
+    """Returns in how many milliseconds something may be due; None if nothing is scheduled. Without
+    `with_sweeps` it leaves out what only frees memory, which may be late.
+    """
     waits = _waits_of_clocks(shard, now)
     if shard.closed_groups.has_any:
         group_ms = shard.closed_groups.wait_ms(now)
@@ -69,7 +71,7 @@ def next_deadline(shard: ShardView, now: Now) -> int | None:
         waits.append(0)
     elif shard.batches.completed:
         waits.append(next_forgotten_ms(shard) - now.wall_ms)
-    if shard.group_rates:
+    if with_sweeps and shard.group_rates:
         waits.append(SWEEP_MS)
     if shard.dependencies.has_any:
         blocked_ms = shard.dependencies.timeouts.first_ms()

@@ -7,7 +7,13 @@ from collections.abc import Iterable
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from jobline.v1 import dead_letter_service_pb2, job_admin_service_pb2, job_pb2, job_service_pb2
+from jobline.v1 import (
+    dead_letter_service_pb2,
+    job_admin_service_pb2,
+    job_pb2,
+    job_service_pb2,
+    test_service_pb2,
+)
 from jobline_server.engine.endings import Ended
 from jobline_server.engine.ties import NO_TIES
 from jobline_server.engine.values import KEPT_STATES
@@ -92,7 +98,9 @@ def _fill_moments(message: job_pb2.Job, view: JobView) -> None:
 
 
 async def fill_page(
-    response: job_admin_service_pb2.ListJobsResponse | dead_letter_service_pb2.ListDeadJobsResponse,
+    response: job_admin_service_pb2.ListJobsResponse
+    | dead_letter_service_pb2.ListDeadJobsResponse
+    | test_service_pb2.WaitForResponse,
     views: Iterable[JobView],
     *,
     with_payload: bool,

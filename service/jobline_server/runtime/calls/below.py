@@ -8,8 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from jobline_server.engine.children import Children
 from jobline_server.engine.values import WAITING_STATES
 from jobline_server.runtime.slots import ShardSlots
+
+# Jobs that wait for one that is looked at: so many are looked up in some microseconds.
+WAITING_A_JOB = 100
 
 
 class Below:
@@ -36,15 +40,22 @@ class Below:
                 self._children.update(dict.fromkeys(children))
 
     def take(self, limit: int) -> list[int]:
-        """Returns some that are to be cancelled, after a look at up to `limit`."""
+        """Returns some that are to be cancelled, after a look at up to `limit`, fewer if many jobs
+        wait for them.
+        """
         found: list[int] = []
-        for _ in range(min(limit, len(self._children))):
+        while limit > 0 and self._children:
             child, _ = self._children.popitem()
+            limit -= 1
             if child in self._cancelled:
                 continue
             slot = self._slots.find_by_id(child)
             state = None if slot is None else slot.shard.state_of(child)
-            if state in WAITING_STATES and not self._is_awaited(child):
+            if state not in WAITING_STATES:
+                continue
+            waiting = self._waiting_for(child)
+            limit -= sum(map(len, waiting)) // WAITING_A_JOB
+            if all(map(self._cancelled.issuperset, waiting)):
                 found.append(child)
         return found
 
@@ -52,10 +63,7 @@ class Below:
         """Returns whether there is none left to look at."""
         return not self._children
 
-    def _is_awaited(self, child: int) -> bool:
-        """Returns whether a job waits for it that is not cancelled."""
-        for slot in self._slots:
-            record = slot.shard.dependencies.awaited.find(child)
-            if record is not None and not self._cancelled.issuperset(record.children):
-                return True
-        return False
+    def _waiting_for(self, child: int) -> list[Children]:
+        """Returns the jobs that wait for it, of each shard that has any."""
+        records = [slot.shard.dependencies.awaited.find(child) for slot in self._slots]
+        return [record.children for record in records if record is not None]

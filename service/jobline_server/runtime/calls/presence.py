@@ -60,6 +60,11 @@ class Presence:
             oldest = next(iter(self._broken))
             self._lose(self._broken.pop(oldest))
 
+    def next_lost_ms(self) -> int | None:
+        """Returns when the next worker that is away may count as lost, in wall time."""
+        first = next(iter(self._broken.values()), None)
+        return None if first is None else self._core.clock.wall_at(first.due_ms)
+
     def step(self) -> int:
         """Notes some of the workers that did not come back in time; returns how many. Call it about
         once a second.

@@ -50,6 +50,10 @@ class Returns:
         """Waits until all releases that were started are decided."""
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
+    def under_way(self) -> list[asyncio.Task[None]]:
+        """Returns the tasks that release now."""
+        return [*self._tasks]
+
     def _release_again(self, items: Sequence[ReleaseItem]) -> None:
         self._settles.release(self._settles.not_once(items))
 

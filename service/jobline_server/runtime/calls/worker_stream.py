@@ -250,7 +250,8 @@ class WorkerStream:
         return None
 
     async def _pause(self, milliseconds: int) -> None:
-        await is_set_within(self._wake, max(milliseconds, 1) / 1_000)
+        if not await is_set_within(self._wake, max(milliseconds, 1) / 1_000):
+            self.session.handle_pause()
 
     def handle_unsent(self, leases: Iterable[tuple[int, int]]) -> None:
         """Releases jobs, as (id, delivery), of messages that were never written."""

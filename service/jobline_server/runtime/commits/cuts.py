@@ -19,6 +19,8 @@ from jobline_server.storage.store import JournalRow, chain_of
 # microsecond, three with options of its own.
 PART_FACTS = 16
 PART_JOBS = 500
+# Ids of parents that take as long to encode as a job.
+PARENTS_A_JOB = 25
 
 
 class Cut(NamedTuple):
@@ -59,8 +61,12 @@ def _parts_of(facts: Sequence[Fact]) -> Iterator[Sequence[Fact]]:
     for end, fact in enumerate(facts, 1):
         if isinstance(fact, JobsPushed):
             jobs += len(fact.payloads)
+            if fact.ties:
+                parents = sum([len(ties.parents) for ties in fact.ties])
+                jobs += (parents + sum(map(len, fact.parents_left))) // PARENTS_A_JOB
         elif isinstance(fact, JobsRetried):
-            jobs += len(fact.jobs)
+            parents = sum([len(record.ties.parents) for record in fact.jobs])
+            jobs += len(fact.jobs) + parents // PARENTS_A_JOB
         if end - start == PART_FACTS or jobs >= PART_JOBS:
             yield facts[start:end]
             start, jobs = end, 0

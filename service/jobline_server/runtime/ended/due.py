@@ -73,6 +73,17 @@ async def long_stale(
     return await store.scan(scan)
 
 
+async def next_own_ms(store: EndedJobStore, *, now_ms: int) -> int | None:
+    """Returns when the next job of any queue is due after now: its own age ends, or it was STALE
+    for long enough.
+    """
+    later = _before(now_ms + 1)
+    aged = await store.scan(EndedScan(ScanOrder.DUE, after=later, limit=1))
+    stale = await store.scan(EndedScan(ScanOrder.STALE, after=_before(now_ms), limit=1))
+    # STALE ones are deleted after their time, not at it.
+    return min([*(one.at_ms for one in aged), *(one.at_ms + 1 for one in stale)], default=None)
+
+
 async def past_retry(
     store: EndedJobStore, queue: str, *, now_ms: int, after: ScanKey, limit: int
 ) -> Spans:

@@ -10,7 +10,16 @@ its query to the commit of its facts, so that no two callers decide on the same 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from itertools import groupby
 from typing import NamedTuple
 
@@ -37,6 +46,8 @@ from jobline_server.storage.store import DataLoss
 
 # Jobs per look-up in the ended store: to read them takes some milliseconds.
 LOOKUP_JOBS = 250
+# Jobs that a job waited for cost as much as a job more: to read them and want their results again.
+PARENTS_A_JOB = 50
 
 Runs = Sequence[tuple[int, int]]
 Decide = Callable[[Shard, Now, str, JobState, Runs], None]
@@ -99,8 +110,8 @@ class EndedJobs:
         return found.rows.get(job_id)
 
     async def look_up(self, job_ids: Sequence[int]) -> AsyncIterator[LookupResult]:
-        """Yields look-ups of many jobs, each job once, by id. Sees all jobs that ended before the
-        call.
+        """Yields look-ups of many jobs, each job once, by id; the loop is free in between. Sees all
+        jobs that ended before the call.
         """
         in_order = sorted(set(job_ids))
         known = [job_id for job_id in in_order if self._core.slots.find_by_id(job_id) is not None]
@@ -117,9 +128,10 @@ class EndedJobs:
             found = await self.ended_store.get_many(known[:LOOKUP_JOBS])
             looked, known = known[: found.looked], known[found.looked :]
             self.damage.found((job_id, 1) for job_id in found.bad)
-            yield LookupResult(
-                looked, _kept(found) | _kept_later(waiting, looked), frozenset(found.bad)
-            )
+            for number, look in enumerate(_in_parts(looked, found, waiting)):
+                if number:
+                    await asyncio.sleep(0)
+                yield look
 
     async def view(self, job_id: int) -> JobView | None:
         """Returns an ended job as operators see it. Raises `Refused` as `find` does."""
@@ -171,25 +183,40 @@ class EndedJobs:
         return sum(count for _, count in runs)
 
 
-def _kept(found: EndedLookup) -> dict[int, Kept]:
+def _in_parts(
+    looked: Sequence[int], found: EndedLookup, waiting: Mapping[int, EndedRow | None]
+) -> Iterator[LookupResult]:
+    """Yields what was found, fewer jobs at a time if they have many parents: each part is read when
+    it is asked for. Of a job that waits to be written, as it was retried and ended again, the store
+    may have an older record.
+    """
+    rows = {
+        job_id: row
+        for job_id in looked
+        if (row := waiting.get(job_id) or found.rows.get(job_id)) is not None
+    }
     kept: dict[int, Kept] = {}
+    weight = start = 0
     # A row of several jobs is read once for all of them.
-    for _, part in groupby(found.rows.items(), lambda item: id(item[1])):
+    for _, part in groupby(rows.items(), lambda item: id(item[1])):
+        if weight >= LOOKUP_JOBS:
+            end = bisect_right(looked, max(kept), start)
+            yield _result(looked[start:end], kept, found.bad)
+            kept, weight, start = {}, 0, end
         together = dict(part)
         row = next(iter(together.values()))
-        for record in records_of(row, together):
-            kept[record.id] = kept_of(row, record)
-    return kept
+        kept |= {record.id: kept_of(row, record) for record in records_of(row, together)}
+        weight += weight_of([kept[job_id] for job_id in together])
+    yield _result(looked[start:], kept, found.bad)
 
 
-def _kept_later(waiting: Mapping[int, EndedRow | None], looked: Sequence[int]) -> dict[int, Kept]:
-    """Returns jobs that wait to be written. The store may have an older record of a job that was
-    retried and ended again."""
-    return {
-        job_id: kept_of(row, record_of(row, job_id))
-        for job_id, row in waiting.items()
-        if row is not None and job_id <= looked[-1]
-    }
+def _result(ids: Sequence[int], kept: Mapping[int, Kept], bad: Collection[int]) -> LookupResult:
+    return LookupResult(ids, kept, frozenset(bad).intersection(ids))
+
+
+def weight_of(jobs: Collection[Kept]) -> int:
+    """Returns as how many jobs these count where jobs are changed some at a time."""
+    return len(jobs) + sum([len(kept.record.ties.parents) for kept in jobs]) // PARENTS_A_JOB
 
 
 def kept_of_part(part: EndedPart, ids: Iterable[int]) -> dict[int, Kept]:

@@ -44,6 +44,10 @@ class ParentLookup:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
+    def under_way(self) -> list[asyncio.Task[None]]:
+        """Returns the tasks that look up now."""
+        return [*self._tasks.values()]
+
     def _serve(self, slot: ShardSlot) -> None:
         """Has looked up what is unknown since the last decision, if anything is."""
         if not slot.shard.dependencies.to_look_up:

@@ -115,6 +115,15 @@ class EndedRetention:
         )
         return await self._slice(find, self._evict)
 
+    async def has_hints(self) -> bool:
+        """Returns whether jobs have ended since the hints were taken, or settings have changed."""
+        await self._ended.write()
+        return self.hints.has_any
+
+    async def next_own_ms(self, now_ms: int) -> int | None:
+        """Returns when the next job is due after now that is STALE, or has an age of its own."""
+        return await due.next_own_ms(self._ended_store, now_ms=now_ms)
+
     async def note_all_queues(self) -> None:
         """Notes that something may be due wherever jobs are kept that are not STALE: those are past
         their age, and found by when they became so.

@@ -60,6 +60,11 @@ class RetentionHints:
             known.first_ms = None
         self._retries[queue] = 0
 
+    @property
+    def has_any(self) -> bool:
+        """Returns whether `take` would return any."""
+        return bool(self._hints)
+
     def take(self) -> dict[QueueState, RetentionHint]:
         """Removes and returns the hints."""
         hints, self._hints = self._hints, {}

@@ -56,6 +56,10 @@ class Courier:
             task.cancel()
         await asyncio.gather(*deliveries, return_exceptions=True)
 
+    def under_way(self) -> list[asyncio.Task[None]]:
+        """Returns the tasks that deliver now."""
+        return [*self._deliveries.values()]
+
     def on_committed(self, batches: Sequence[CommittedBatch]) -> None:
         """Has delivered what was sent up to this commit."""
         for batch in batches:

@@ -23,6 +23,7 @@ from jobline_server.runtime.ended.ended_jobs import (
     LookupResult,
     kept_of_part,
     view_of,
+    weight_of,
 )
 from jobline_server.runtime.job_views import last_error, matches, may_have_wanted, members_wanted
 from jobline_server.runtime.queries.ended_lists import ended_query
@@ -213,18 +214,18 @@ class EndedWalk:
 
     async def next_records(self) -> AsyncIterator[LookupResult]:
         """Yields the next page with the records of its jobs, up to `LOOKUP_JOBS` jobs of one shard
-        at a time. The records are those read for the page.
+        at a time, fewer if they have many parents. The records are those read for the page.
         """
         kept: dict[int, Kept] = {}
         shard = checked = 0
         for ids, part in _cut_parts(await self._next_parts()):
-            checked += len(ids)
-            if checked > LOOKUP_JOBS or shard_of(part.first_id) != shard:
+            if checked + len(ids) > LOOKUP_JOBS or shard_of(part.first_id) != shard:
                 if kept:
                     yield LookupResult(list(kept), kept, frozenset())
                 await asyncio.sleep(0)
-                kept, shard, checked = {}, shard_of(part.first_id), len(ids)
+                kept, shard, checked = {}, shard_of(part.first_id), 0
             found = kept_of_part(part, ids)
+            checked += weight_of(found.values())
             if self._by_record:
                 found = {
                     job_id: job

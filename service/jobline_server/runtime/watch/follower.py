@@ -42,6 +42,10 @@ class Follower:
             return None, missed
         return answer, missed
 
+    def is_at_end(self) -> bool:
+        """Returns whether all events so far were read."""
+        return self._reader is not None and self._reader.is_at_end
+
     def told(self) -> tuple[int, ...]:
         """Returns the last row of each shard's journal whose events were all read."""
         return () if self._reader is None else tuple(self._reader.offsets())

@@ -32,7 +32,13 @@ from jobline_server.storage.kinds.bundles import (
 from jobline_server.storage.kinds.by_id import SlicesById
 from jobline_server.storage.kinds.groups import note_member
 from jobline_server.storage.kinds.loading import HolderOf, Loading, QueueOf
-from jobline_server.storage.kinds.table import BUNDLED_AN_ITEM, BYTES_AN_ITEM, DurableKind, Slice
+from jobline_server.storage.kinds.table import (
+    BUNDLED_AN_ITEM,
+    BYTES_AN_ITEM,
+    PARENTS_AN_ITEM,
+    DurableKind,
+    Slice,
+)
 from jobline_server.storage.segments import KeySegments
 from jobline_server.storage.store import ItemKind, ItemRow
 from jobline_server.wire.errors import attempt_from_stored
@@ -213,6 +219,13 @@ class _JobSlices(SlicesById):
         super().__init__(ItemKind.JOB, shard, shard.jobs, shard.changes.jobs, _save, None)
         self._bundled: list[int] = []
 
+    def cost(self) -> int:
+        """See `KindSlices`."""
+        jobs = [self._shard.jobs[one] for one in self._changes.to_write]
+        size = sum([len(job.payload) for job in jobs])
+        parents = sum([_parents_of(job) for job in jobs])
+        return self.noted() + size // BYTES_AN_ITEM + parents // PARENTS_AN_ITEM
+
     def give_back(self) -> None:
         """See `KindSlices`."""
         super().give_back()
@@ -257,7 +270,12 @@ class _JobSlices(SlicesById):
             self._written.append(job.id)
             row = ItemRow(self._shard.number, self._kind, *_save(self._shard, job.id, job))
             piece.rows.append(row)
-            piece.budget -= 1 + len(row.blob) // BYTES_AN_ITEM
+            piece.budget -= 1 + len(row.blob) // BYTES_AN_ITEM + _parents_of(job) // PARENTS_AN_ITEM
+
+
+def _parents_of(job: Job) -> int:
+    """Returns how many ids of other jobs are in the blob of a job."""
+    return len(job.ties.parents) + len(job.details.parents_left)
 
 
 JOBS = DurableKind(ItemKind.JOB, load=load_jobs, slices=_JobSlices)

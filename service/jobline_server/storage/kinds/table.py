@@ -10,14 +10,16 @@ from jobline_server.storage.kinds.loading import Loading
 from jobline_server.storage.segments import KeySegments
 from jobline_server.storage.store import ItemKey, ItemKind, ItemRow
 
-# One job is one item of a slice's budget. A lot costs more by its payloads, large blobs by their
-# size, jobs in bundles, keys and removals less: measured, so that a slice of `limits.SLICE_ITEMS`
-# takes 10 ms at most, of the loop as of the store, where commits wait for it.
+# One job is one item of a slice's budget. A lot costs more by its payloads, a job by the jobs that
+# it waits for, large blobs by their size, jobs in bundles, keys and removals less: measured, so
+# that a slice of `limits.SLICE_ITEMS` takes 10 ms at most, of the loop as of the store, where
+# commits wait for it.
 PAYLOADS_AN_ITEM = 100
 BUNDLED_AN_ITEM = 5
 BYTES_AN_ITEM = 1_024
 KEYS_AN_ITEM = 8
 REMOVALS_AN_ITEM = 16
+PARENTS_AN_ITEM = 100
 
 
 @dataclass(slots=True)

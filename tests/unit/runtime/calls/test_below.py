@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +17,7 @@ from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.rules import NO_RULES, DependencyPolicy
 from jobline_server.engine.ties import Ties
 from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, JobState
+from jobline_server.runtime.calls import below as below_module
 from jobline_server.runtime.calls.below import Below
 from jobline_server.runtime.clock import ManualClock
 from jobline_server.runtime.runtime import Runtime
@@ -113,3 +115,17 @@ async def test_a_job_with_many_below_is_looked_at_in_parts(runtime: Runtime) -> 
         found += part
     assert sorted(found) == [*ids]
     assert runtime.core.slots[0].shard.state_of(root) is JobState.BLOCKED
+
+
+async def test_fewer_are_looked_at_together_that_many_wait_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A dry run that looked at a thousand, each for a thousand jobs, took a step of 30 ms."""
+    monkeypatch.setattr(below_module, "WAITING_A_JOB", 1)
+    async with working(tmp_path, ManualClock()) as runtime:
+        ids = await push(runtime, [(), (), (), *[(0, 1, 2)] * 5])
+        below = Below(runtime.core.slots)
+        below.note(ids[3:])
+        looks = [sorted(below.take(12)) for _ in range(2)]
+        assert looks == [ids[1:3], ids[:1]]
+        assert below.is_empty()

@@ -9,11 +9,15 @@ import pytest
 from jobline_server.engine.commands import Push, RefusalKind, Refused
 from jobline_server.engine.entries import JobsAgedOut, JobsDeleted
 from jobline_server.engine.payloads import Payloads
+from jobline_server.engine.ties import Ties
 from jobline_server.engine.values import DEFAULT_OPTIONS, JobState
 from jobline_server.runtime.commits.batches import CommittedBatch
 from jobline_server.runtime.ended import ended_jobs
+from jobline_server.runtime.queries import walks
+from jobline_server.runtime.views import Audit, JobFilter, Selection
 from jobline_server.storage.ended_store import EndedSpan
 from jobline_server.storage.store import DataLoss
+from tests.pushed_rows import NewJob, rows_of
 from tests.unit.background.conftest import Keeping
 
 COMPLETED, CANCELLED, STALE = JobState.COMPLETED, JobState.CANCELLED, JobState.STALE
@@ -64,6 +68,46 @@ async def test_look_up_yields_each_id_once_in_order(
     ]
     states = {job_id: kept.state for part in found for job_id, kept in part.kept.items()}
     assert states == dict.fromkeys(first, COMPLETED) | dict.fromkeys(second, CANCELLED)
+
+
+async def test_look_up_yields_fewer_jobs_at_a_time_that_have_many_parents(
+    keeping: Keeping, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To put back 250 jobs that have a thousand parents each took a step of 54 ms. An id without a
+    job is told with those before it.
+    """
+    monkeypatch.setattr(ended_jobs, "LOOKUP_JOBS", 10)
+    monkeypatch.setattr(ended_jobs, "PARENTS_A_JOB", 1)
+    parents = await keeping.complete(7)
+    ids = await cancelled_children(keeping, parents, 3)
+    plain = await keeping.cancel(2)
+    nobody = plain[-1] + 50
+    found = [part async for part in keeping.runtime.ended.look_up([*ids, *plain, nobody])]
+    assert [list(part.ids) for part in found] == [ids[:2], [ids[2], *plain, nobody]]
+    assert [list(part.kept) for part in found] == [ids[:2], [ids[2], *plain]]
+    assert found[0].kept[ids[0]].record.ties.parents == tuple(parents)
+
+
+async def test_walk_yields_fewer_jobs_at_a_time_that_have_many_parents(
+    keeping: Keeping, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are put back as those of a look-up are."""
+    monkeypatch.setattr(walks, "LOOKUP_JOBS", 10)
+    monkeypatch.setattr(ended_jobs, "PARENTS_A_JOB", 1)
+    ids = await cancelled_children(keeping, await keeping.complete(7), 3)
+    runtime, wanted = keeping.runtime, JobFilter(states=frozenset({CANCELLED}))
+    walk = walks.EndedWalk(runtime.core, runtime.ended, wanted)
+    assert [list(part.ids) async for part in walk.next_records()] == [ids[:2], ids[2:]]
+
+
+async def cancelled_children(keeping: Keeping, parents: list[int], count: int) -> list[int]:
+    """Ended jobs that have these parents."""
+    rows = rows_of([NewJob(b"c", DEFAULT_OPTIONS, ties=Ties(parents=tuple(parents)))] * count)
+    first_id = (await keeping.runtime.pushes.push(Push("mail", DEFAULT_OPTIONS, rows))).first_id
+    ids = list(range(first_id, first_id + count))
+    chosen = Selection(ids=tuple(ids))
+    await keeping.runtime.bulk.cancel_jobs(chosen, dry_run=False, audit=Audit())
+    return ids
 
 
 async def test_look_up_of_nothing_is_empty(keeping: Keeping) -> None:

@@ -1,0 +1,136 @@
+package jobline_test
+
+import (
+	"context"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	jobline "github.com/jobline/jobline/clients/go"
+	"github.com/jobline/jobline/clients/go/joblinev1"
+)
+
+// streams is a server whose streams behave as a test tells them to.
+type streams struct {
+	joblinev1.UnimplementedJobServiceServer
+	mu    sync.Mutex
+	opens []*joblinev1.StreamOpen
+	peers []string
+	serve func(n int, stream joblinev1.JobService_StreamServer) error
+}
+
+func (s *streams) Stream(stream joblinev1.JobService_StreamServer) error {
+	first, err := stream.Recv()
+	if err != nil {
+		return err
+	}
+	from, _ := peer.FromContext(stream.Context())
+	s.mu.Lock()
+	s.opens, s.peers = append(s.opens, first.GetOpen()), append(s.peers, from.Addr.String())
+	n := len(s.opens)
+	s.mu.Unlock()
+	return s.serve(n, stream)
+}
+
+func (s *streams) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.opens)
+}
+
+func startStreams(t *testing.T, serve func(n int, stream joblinev1.JobService_StreamServer) error) (*streams, string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, server := &streams{serve: serve}, grpc.NewServer()
+	joblinev1.RegisterJobServiceServer(server, s)
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(server.Stop)
+	return s, listener.Addr().String()
+}
+
+func hello(stream joblinev1.JobService_StreamServer) error {
+	return stream.Send(&joblinev1.StreamResponse{Opened: &joblinev1.StreamOpened{
+		Session: "s-1", HeartbeatInterval: durationpb.New(100 * time.Millisecond),
+	}})
+}
+
+func TestSilentServerIsLeftForANewChannel(t *testing.T) {
+	s, address := startStreams(t, func(_ int, stream joblinev1.JobService_StreamServer) error {
+		if err := hello(stream); err != nil {
+			return err
+		}
+		<-stream.Context().Done() // and not a word more
+		return nil
+	})
+	worker := workerOf(t, address, jobline.WorkerOptions{})
+	jobline.Handle(worker, "q", "", func(context.Context, *jobline.Job[int]) (int, error) { return 1, nil })
+	start(t, worker)
+	eventually(t, "three streams", func() bool { return s.count() >= 3 })
+	if s.opens[0].GetSession() != "" || s.opens[1].GetSession() != "s-1" || s.peers[0] == s.peers[1] {
+		t.Errorf("sessions %q and %q, from %v", s.opens[0].GetSession(), s.opens[1].GetSession(), s.peers)
+	}
+}
+
+// TestBusyHandlersDoNotSilenceTheWorker: frames go out while all handlers compute.
+func TestBusyHandlersDoNotSilenceTheWorker(t *testing.T) {
+	frames := make(chan struct{}, 1_000)
+	_, address := startStreams(t, func(_ int, stream joblinev1.JobService_StreamServer) error {
+		run := &joblinev1.LeasedRun{FirstId: 1, Delivery: 1, Queue: "q", Payloads: make([][]byte, 4), LeaseMs: 30_000}
+		if err := hello(stream); err != nil {
+			return err
+		}
+		if err := stream.Send(&joblinev1.StreamResponse{Runs: []*joblinev1.LeasedRun{run}}); err != nil {
+			return err
+		}
+		for {
+			if _, err := stream.Recv(); err != nil {
+				return err
+			}
+			frames <- struct{}{}
+			if err := stream.Send(&joblinev1.StreamResponse{}); err != nil {
+				return err
+			}
+		}
+	})
+	worker := workerOf(t, address, jobline.WorkerOptions{Concurrency: 4, SoftStop: time.Millisecond, HardStop: time.Millisecond})
+	var free atomic.Bool
+	jobline.Handle(worker, "q", "", func(context.Context, *jobline.Job[int]) (int, error) {
+		for !free.Load() { // busy
+		}
+		return 1, nil
+	})
+	start(t, worker)
+	for range 5 {
+		<-frames
+	}
+	free.Store(true)
+}
+
+func TestRefusedStreamEndsTheRunAndABrokenOneIsOpenedAgain(t *testing.T) {
+	s, address := startStreams(t, func(n int, stream joblinev1.JobService_StreamServer) error {
+		if n < 3 {
+			return status.Error(codes.Unavailable, "not yet")
+		}
+		return status.Error(codes.PermissionDenied, "not you")
+	})
+	worker := workerOf(t, address, jobline.WorkerOptions{})
+	jobline.Handle(worker, "q", "", func(context.Context, *jobline.Job[int]) (int, error) { return 1, nil })
+	err := worker.Run(newContext(t))
+	if status.Code(err) != codes.PermissionDenied || s.count() != 3 {
+		t.Fatalf("after %d streams: %v", s.count(), err)
+	}
+	if err := worker.Run(newContext(t)); status.Code(err) == codes.OK {
+		t.Fatal("a worker runs once")
+	}
+}

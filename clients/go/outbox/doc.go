@@ -1,0 +1,17 @@
+// Package outbox pushes jobs together with a program's own database transaction: either both happen, or
+// neither.
+//
+// A row is written into a table of the program's database, in the program's transaction. A [Relay]
+// pushes the rows to Jobline and deletes them. Each row has a key that is the job's idempotency key, so
+// a relay that is killed between the two pushes no job twice.
+//
+//	table := outbox.Table{Dialect: outbox.Postgres}
+//	tx, err := db.BeginTx(ctx, nil)
+//	...
+//	_, err = table.Push(ctx, tx, "emails", Email{To: "a@b.c"}, nil)
+//	...
+//	err = tx.Commit()
+//
+// It needs database/sql alone. Package pgxoutbox writes rows in transactions of pgx; package fence is the
+// other side, for handlers whose effects are in a database.
+package outbox

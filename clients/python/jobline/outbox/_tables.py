@@ -1,0 +1,61 @@
+"""The two tables: their definitions, and names of tables as people may choose them."""
+
+from __future__ import annotations
+
+import re
+
+from jobline.errors import InvalidArgument
+from jobline.outbox._transactions import POSTGRESQL, SQLITE
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}(\.[A-Za-z_][A-Za-z0-9_]{0,62})?")
+_TYPES = {
+    SQLITE: {"bytes": "BLOB", "number": "INTEGER", "text": "TEXT"},
+    POSTGRESQL: {"bytes": "BYTEA", "number": "BIGINT", "text": "TEXT"},
+}
+
+# A row is a job that is not pushed yet. `job`: the message `jobline.v1.NewJob`, without its key,
+# which is `id`: a UUID of version 7, so that rows are in the order in which they were written.
+# `error`: why the server refuses the job for good; such a row waits for somebody.
+OUTBOX = """CREATE TABLE IF NOT EXISTS {table} (
+  id {text} NOT NULL PRIMARY KEY,
+  queue {text} NOT NULL,
+  job {bytes} NOT NULL,
+  size {number} NOT NULL,
+  written_at_ms {number} NOT NULL,
+  error {text}
+)"""
+
+# One row per job, whose step is '', with the newest delivery that has passed; and one per step that
+# has passed. `job`: id and time of the push, as another server, or a new one in place of an old
+# one, has the same ids.
+FENCE = """CREATE TABLE IF NOT EXISTS {table} (
+  job {text} NOT NULL,
+  step {text} NOT NULL,
+  delivery {number} NOT NULL,
+  passed_at_ms {number} NOT NULL,
+  PRIMARY KEY (job, step)
+)"""
+
+
+def table_given(table: str) -> str:
+    """Returns the name of a table, perhaps with its schema. Raises InvalidArgument: it becomes part
+    of statements.
+    """
+    if not _NAME.fullmatch(table):
+        raise InvalidArgument(f"table: must be a plain name or schema.name, not {table!r}")
+    return table
+
+
+def definition(shape: str, table: str, dialect: str) -> str:
+    """Returns the statement that creates a table. Raises InvalidArgument for a database that is not
+    supported.
+    """
+    return shape.format(table=table, **_TYPES[supported(dialect)])
+
+
+def supported(dialect: str) -> str:
+    """Returns a dialect. Raises InvalidArgument for one other than SQLite's and PostgreSQL's."""
+    if dialect not in _TYPES:
+        known = " and ".join(_TYPES)
+        raise InvalidArgument(f"this needs a database of {known}, not {dialect}")
+    return dialect

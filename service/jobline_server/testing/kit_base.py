@@ -1,0 +1,156 @@
+"""What both kits share: what needs no waiting, and what is done in the loop of the server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any, TypedDict, Unpack
+
+import grpc
+
+from jobline import Client, Job, JobFilter
+from jobline._enums import JobStateName
+from jobline._filters import JobConditions, chosen
+from jobline._times import Moment, Seconds, moment_of, seconds_of, to_duration
+from jobline.v1 import test_service_pb2 as pb
+from jobline.v1.test_service_pb2_grpc import TestServiceStub
+from jobline_server.rpc.test_service import NotReached
+from jobline_server.testing import pushed as pushes
+from jobline_server.testing.kit_server import KitServer
+from jobline_server.testing.pushed import ANY_PAYLOAD, What
+
+
+class OtherConditions(TypedDict, total=False):
+    """The conditions of a `JobFilter` beside the state."""
+
+    queue: str
+    name: str | None
+    headers: Mapping[str, str]
+    error_type: str
+    error_contains: str
+    after: Moment | None
+    before: Moment | None
+    tags: Iterable[str]
+    group: str
+    batch_id: int
+
+
+class Kit:
+    """What both kits share: what needs no waiting. `address` is that of the server; `Client()` and
+    `Worker()` of the program under test take it from the environment (JOBLINE_SERVER).
+    """
+
+    def __init__(self, server: KitServer) -> None:
+        self._server = server
+        self._blocking = Client(server.address)
+        self.address = server.address
+
+    @property
+    def now(self) -> datetime:
+        """The time of the server, which only `advance` moves."""
+        return datetime.fromtimestamp(self._server.loop.call(self._wall_ms()) / 1_000, UTC)
+
+    async def _wall_ms(self) -> int:
+        return self._server.controls.wall_ms()
+
+    def pushed(
+        self,
+        what: What = None,
+        *,
+        payload: Any = ANY_PAYLOAD,
+        payload__contains: Any = ANY_PAYLOAD,
+        **conditions: Unpack[JobConditions],
+    ) -> list[Job]:
+        """Returns the jobs that the server has, waiting, at work or ended, by id.
+
+        - `what`: a name, or a declared job, which stands for its queue and name.
+        - `payload`: what it must be, and `payload__contains`: a part of it: keys of an object, at
+          any depth, items of a list, or a piece of a text.
+        - `queue`, `name`, `state`, `tags`, `group`, `headers` …: as for `client.jobs.list`.
+
+        Jobs that were removed, by `remove_on_complete` or in time, are not among them.
+        """
+        found = pushes.conditions_of(what, conditions)
+        return pushes.find_pushed(self._blocking, found, payload, payload__contains)
+
+    def assert_pushed(
+        self,
+        what: What = None,
+        *,
+        times: int | None = None,
+        payload: Any = ANY_PAYLOAD,
+        payload__contains: Any = ANY_PAYLOAD,
+        **conditions: Unpack[JobConditions],
+    ) -> Job:
+        """Returns the first job that matches, as `pushed` finds it. Raises AssertionError, with the
+        jobs that there are, if there is none; with `times`, if there are not as many.
+        """
+        found = self.pushed(
+            what, payload=payload, payload__contains=payload__contains, **conditions
+        )
+        if found and times in {None, len(found)}:
+            return found[0]
+        wanted = pushes.conditions_of(what, conditions)
+        asked = pushes.described(wanted, payload, payload__contains)
+        count = f"{len(found)} jobs match, not {times}" if times is not None else "no job matches"
+        there = pushes.shown(found or self.pushed())
+        raise AssertionError(f"{count}: {asked}\nthere are:\n{there}")
+
+    def refute_pushed(
+        self,
+        what: What = None,
+        *,
+        payload: Any = ANY_PAYLOAD,
+        payload__contains: Any = ANY_PAYLOAD,
+        **conditions: Unpack[JobConditions],
+    ) -> None:
+        """Raises AssertionError if a job matches, as `pushed` finds it."""
+        found = self.pushed(
+            what, payload=payload, payload__contains=payload__contains, **conditions
+        )
+        if found:
+            wanted = pushes.conditions_of(what, conditions)
+            asked = pushes.described(wanted, payload, payload__contains)
+            raise AssertionError(f"jobs match: {asked}\n{pushes.shown(found)}")
+
+    def close(self) -> None:
+        """Closes the client; the fixture calls it."""
+        self._blocking.close()
+
+    def _wait_for(
+        self,
+        where: str | JobFilter | None,
+        state: JobStateName | Iterable[JobStateName],
+        conditions: OtherConditions,
+        count: int,
+        timeout: Seconds,
+    ) -> list[Job]:
+        asked: dict[str, Any] = {**conditions, "state": state} if state else {**conditions}
+        found = chosen(JobFilter, where, asked, "wait_for") or JobFilter()
+        request = pb.WaitForRequest(
+            filter=found.to_message(), count=count, timeout=to_duration(seconds_of(timeout))
+        )
+        try:
+            response = TestServiceStub(self._blocking.channel).WaitFor(request)
+        except grpc.RpcError as error:
+            raise AssertionError(f"wait_for: {error.details()}") from None
+        return [Job.from_message(job) for job in response.jobs]
+
+    async def _advance(self, duration: Seconds, work_timeout: Seconds) -> None:
+        await self._server.controls.advance(_ms(duration), work_ms=_ms(work_timeout))
+
+    async def _advance_to(self, moment: Moment, work_timeout: Seconds) -> None:
+        at_ms = round(moment_of(moment).timestamp() * 1_000)
+        if not await self._server.controls.advance_to(at_ms, work_ms=_ms(work_timeout)):
+            raise ValueError(f"{moment} is over: the clock goes only forward")
+
+    async def _drain(self, queues: list[str], timeout: Seconds) -> None:
+        try:
+            for queue in queues:
+                await self._server.controls.drain(queue, seconds_of(timeout))
+        except NotReached as error:
+            raise AssertionError(str(error)) from None
+
+
+def _ms(span: Seconds) -> int:
+    return round(seconds_of(span) * 1_000)
