@@ -12,4 +12,5 @@ export * from "./limiter_service_pb.js";
 export * from "./queue_pb.js";
 export * from "./queue_service_pb.js";
 export * from "./schedule_service_pb.js";
+export * from "./test_service_pb.js";
 export * from "./webhook_service_pb.js";
