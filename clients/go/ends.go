@@ -1,0 +1,90 @@
+package jobline
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jobline/jobline/clients/go/joblinev1"
+)
+
+// JobError is why a job failed, as its worker reported it.
+type JobError struct {
+	// Type is the error's type, ≤ 256 characters.
+	Type string
+	// Message is one sentence, cut at 4 KiB.
+	Message string
+	// Stack is a stack trace, cut at 16 KiB; "" without one.
+	Stack string
+	// Details are anything a program wants to read, cut at 16 KiB.
+	Details []byte
+}
+
+// JobEnd is how one job ended.
+type JobEnd struct {
+	ID uint64
+	// State is StateCompleted, StateDead, StateCancelled or StateExpired; 0 if NotFound.
+	State JobState
+	// Result is what the handler returned: JSON, or bytes.
+	Result []byte
+	// Reason is why it ended other than well.
+	Reason EndReason
+	// Error is the last error; nil without one.
+	Error *JobError
+	// EndedAt is when it ended.
+	EndedAt time.Time
+	// NotFound: there is no such job, or it was deleted meanwhile.
+	NotFound bool
+}
+
+func endOf(m *joblinev1.WaitResponse) JobEnd {
+	end := JobEnd{ID: m.GetId(), State: m.GetState(), Result: m.GetResult(), Reason: m.GetReason(), NotFound: m.GetNotFound()}
+	if e := m.GetError(); e != nil {
+		end.Error = &JobError{Type: e.GetType(), Message: e.GetMessage(), Stack: e.GetStack(), Details: e.GetDetails()}
+	}
+	if m.GetEndedAt() != nil {
+		end.EndedAt = m.GetEndedAt().AsTime()
+	}
+	return end
+}
+
+// Err returns nil if the job completed, and the error that says how it ended if not: ErrJobDead,
+// ErrJobCancelled, ErrJobExpired or ErrJobNotFound.
+func (e *JobEnd) Err() error {
+	if e.State == StateCompleted {
+		return nil
+	}
+	if e.NotFound {
+		why := "or its retention has passed"
+		if e.Reason != 0 {
+			why = "it was deleted before it ended"
+		}
+		err := newError(ErrJobNotFound, "there is no job %d: %s", e.ID, why)
+		err.ID = e.ID
+		return err
+	}
+	kinds := map[JobState]error{StateDead: ErrJobDead, StateCancelled: ErrJobCancelled, StateExpired: ErrJobExpired}
+	of, ok := kinds[e.State]
+	if !ok {
+		of = ErrNotDone
+	}
+	state := strings.ToLower(strings.TrimPrefix(e.State.String(), "JOB_STATE_"))
+	reason := strings.TrimPrefix(e.Reason.String(), "END_REASON_")
+	message := fmt.Sprintf("job %d is %s (%s)", e.ID, state, strings.ToLower(reason))
+	if e.Error != nil {
+		message += fmt.Sprintf(": %s: %s", e.Error.Type, e.Error.Message)
+	}
+	err := newError(of, "%s", message)
+	err.ID, err.Reason, err.End = e.ID, reason, e
+	return err
+}
+
+// ResultOf returns the result of a job that completed as a type: bytes for []byte, else from JSON.
+// It returns what Err returns for any other, and ErrCodec for a result of another type.
+func ResultOf[R any](end JobEnd) (R, error) {
+	var result R
+	if err := end.Err(); err != nil {
+		return result, err
+	}
+	return result, decode(end.Result, &result)
+}

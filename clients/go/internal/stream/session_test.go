@@ -1,0 +1,188 @@
+package stream
+
+import (
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/jobline/jobline/clients/go/joblinev1"
+)
+
+var start = time.Unix(1_000_000, 0)
+
+func opened(session *Session, held map[uint64]uint64) *Received {
+	message := &joblinev1.StreamOpened{Session: "s", HeartbeatInterval: durationpb.New(10 * time.Second), Resumed: held != nil}
+	for id, delivery := range held {
+		message.HeldIds, message.HeldDeliveries = append(message.HeldIds, id), append(message.HeldDeliveries, delivery)
+	}
+	session.Connect(start)
+	session.Frames(start)
+	return session.Handle(start, &joblinev1.StreamResponse{Opened: message})
+}
+
+func newSession() *Session {
+	return NewSession(&joblinev1.StreamOpen{}, 10, 1<<20)
+}
+
+func deliver(session *Session, first, delivery uint64, count int) []*Job {
+	run := &joblinev1.LeasedRun{FirstId: first, Delivery: delivery, Payloads: make([][]byte, count), LeaseMs: 30_000}
+	return session.Handle(start, &joblinev1.StreamResponse{Runs: []*joblinev1.LeasedRun{run}}).Jobs
+}
+
+func settlesIn(frames []*joblinev1.StreamRequest) (settles []*joblinev1.StreamSettle) {
+	for _, frame := range frames {
+		settles = append(settles, frame.GetSettles()...)
+	}
+	return settles
+}
+
+func TestFirstFrameOpensAndNothingFollowsBeforeTheAnswer(t *testing.T) {
+	session := newSession()
+	session.Connect(start)
+	frames := session.Frames(start)
+	if len(frames) != 1 || frames[0].GetOpen() == nil || frames[0].GetWindow().GetMaxInFlight() != 10 {
+		t.Fatalf("got %v", frames)
+	}
+	if frames := session.Frames(start.Add(time.Hour)); frames != nil {
+		t.Fatalf("got %v", frames)
+	}
+}
+
+func TestAcksArePackedAndSentAgainUntilConfirmed(t *testing.T) {
+	session := newSession()
+	opened(session, nil)
+	jobs := deliver(session, 1, 1, 3)
+	for _, job := range jobs {
+		if !session.Ack(job, nil) || session.Ack(job, nil) {
+			t.Fatal("a job is settled once")
+		}
+	}
+	settles := settlesIn(session.Frames(start))
+	if len(settles) != 1 || len(settles[0].GetAckIds()) != 3 || session.IsConfirmed() {
+		t.Fatalf("got %v", settles)
+	}
+	session.Disconnect()
+	opened(session, map[uint64]uint64{1: 1, 2: 1, 3: 1})
+	again := settlesIn(session.Frames(start))
+	if len(again) != 1 || again[0].GetSeq() != settles[0].GetSeq() || len(again[0].GetReleases()) != 0 {
+		t.Fatalf("got %v", again)
+	}
+	session.Handle(start, &joblinev1.StreamResponse{Confirms: []*joblinev1.StreamConfirm{{Seq: 1}}})
+	if !session.IsConfirmed() {
+		t.Fatal("not confirmed")
+	}
+}
+
+func TestResumeLosesAndReleasesWhatTheServerSaysOtherwise(t *testing.T) {
+	session := newSession()
+	opened(session, nil)
+	jobs := deliver(session, 1, 1, 2)
+	session.Disconnect()
+	received := opened(session, map[uint64]uint64{2: 1, 9: 4}) // 1 is lost; 9 came in a frame that did not
+	if len(received.Lost) != 1 || received.Lost[0].Job != jobs[0] || jobs[0].IsHeld() || !jobs[1].IsHeld() {
+		t.Fatalf("got %+v", received.Lost)
+	}
+	settles := settlesIn(session.Frames(start))
+	if len(settles) != 1 || len(settles[0].GetReleases()) != 1 || settles[0].GetReleases()[0].GetId() != 9 {
+		t.Fatalf("got %v", settles)
+	}
+}
+
+func TestNewerLeaseEndsAnOlderOneAndIsSettledAlone(t *testing.T) {
+	session := newSession()
+	opened(session, nil)
+	old := deliver(session, 1, 1, 1)[0]
+	session.Ack(old, nil)
+	newer := deliver(session, 1, 2, 1)[0]
+	session.Ack(newer, nil)
+	settles := settlesIn(session.Frames(start))
+	if len(settles) != 1 || len(settles[0].GetAckIds()) != 1 || settles[0].GetAckDeliveries()[0] != 2 {
+		t.Fatalf("got %v", settles)
+	}
+	third := deliver(session, 1, 3, 1)[0]
+	received := session.Handle(start, &joblinev1.StreamResponse{Jobs: []*joblinev1.LeasedJob{{Id: 1, Delivery: 4}}})
+	if third.IsHeld() || len(received.Lost) != 1 || len(received.Jobs) != 1 || session.Ack(third, nil) {
+		t.Fatalf("got %+v", received)
+	}
+}
+
+func TestReportsGoBeforeTheSettleAndCheckpointsAreRepeated(t *testing.T) {
+	session := newSession()
+	opened(session, nil)
+	jobs := deliver(session, 1, 1, 2)
+	half := 50.0
+	session.Report(jobs[0], Report{Progress: &half, Checkpoint: []byte("c")})
+	session.FinishPhase(jobs[0], "p", nil)
+	session.Log(jobs[0], Line{Text: "l"})
+	session.Ack(jobs[1], nil)
+	frames := session.Frames(start)
+	if len(frames[0].GetExtends()) != 2 || len(frames[0].GetLogs()) != 1 || len(frames[1].GetSettles()) != 1 {
+		t.Fatalf("got %v", frames)
+	}
+	for range 2 {
+		session.Disconnect()
+		opened(session, map[uint64]uint64{1: 1})
+		extends := session.Frames(start)[0].GetExtends()
+		if len(extends) != 2 || extends[0].GetPhase() != "p" || string(extends[1].GetCheckpoint()) != "c" {
+			t.Fatalf("got %v", extends)
+		}
+	}
+}
+
+func TestHeartbeatsKeepLeasesAndSilenceIsNoticed(t *testing.T) {
+	session := newSession()
+	opened(session, nil)
+	session.Frames(start)
+	if due := session.NextDeadline(start).Sub(start); due != 8*time.Second {
+		t.Errorf("a frame is due after %v", due)
+	}
+	session.Handle(start, &joblinev1.StreamResponse{Jobs: []*joblinev1.LeasedJob{{Id: 1, Delivery: 1, LeaseMs: 3_000}}})
+	if due := session.NextDeadline(start).Sub(start); due != time.Second {
+		t.Errorf("with a lease of 3 s a frame is due after %v", due)
+	}
+	if frames := session.Frames(start.Add(time.Second)); len(frames) != 1 {
+		t.Errorf("got %v", frames)
+	}
+	for at := 5 * time.Second; at < 30*time.Second; at += 5 * time.Second {
+		if session.IsSilent(start.Add(at)) {
+			t.Fatalf("silent after %v", at)
+		}
+	}
+	if !session.IsSilent(start.Add(30 * time.Second)) {
+		t.Error("not silent after three intervals")
+	}
+	opened(session, nil)
+	if session.IsSilent(start.Add(time.Hour)) {
+		t.Error("this process was stopped, and the server's frames wait unread")
+	}
+}
+
+func TestDrainHalfClosesWhenAllIsSent(t *testing.T) {
+	session := newSession()
+	opened(session, nil)
+	job := deliver(session, 1, 1, 1)[0]
+	session.Drain()
+	if frames := session.Frames(start); !frames[0].GetDrain() || session.MayHalfClose() {
+		t.Fatalf("got %v", frames)
+	}
+	session.Settle(Interrupted(job.ID, job.Delivery))
+	session.Frames(start)
+	if !session.MayHalfClose() || session.IsConfirmed() {
+		t.Fatal("all is sent, and not confirmed")
+	}
+}
+
+func TestManyUnconfirmedSettlesGather(t *testing.T) {
+	session := newSession()
+	opened(session, nil)
+	jobs := deliver(session, 1, 1, unconfirmedMax+5)
+	for _, job := range jobs {
+		session.Ack(job, nil)
+		session.Frames(start)
+	}
+	session.Handle(start, &joblinev1.StreamResponse{Confirms: []*joblinev1.StreamConfirm{{Seq: 1}}})
+	if settles := settlesIn(session.Frames(start)); len(settles) != 1 || len(settles[0].GetAckIds()) != 5 {
+		t.Fatalf("got %v", settles)
+	}
+}

@@ -1,0 +1,255 @@
+package jobline_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	jobline "github.com/jobline/jobline/clients/go"
+	"github.com/jobline/jobline/clients/go/internal/testserver"
+)
+
+// runLog is which deliveries of which jobs ran, and when.
+type runLog struct {
+	mu   sync.Mutex
+	runs map[int][]uint64 // payload → deliveries that ended well
+	now  map[int]int      // payload → handlers that run
+	both []int            // payloads that ran twice at a time
+}
+
+func newRunLog() *runLog { return &runLog{runs: map[int][]uint64{}, now: map[int]int{}} }
+
+func (l *runLog) begin(payload int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.now[payload]++
+	if l.now[payload] > 1 {
+		l.both = append(l.both, payload)
+	}
+}
+
+func (l *runLog) end(payload int, delivery uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.now[payload]--
+	l.runs[payload] = append(l.runs[payload], delivery)
+}
+
+func (l *runLog) count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.runs)
+}
+
+func startServer(t testing.TB) *testserver.Server {
+	t.Helper()
+	server, err := testserver.Start()
+	if errors.Is(err, testserver.ErrNoServer) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Close)
+	return server
+}
+
+// TestKilledServersLoseNothing kills the server five times under producers and a worker. All must work
+// again by themselves; what was acknowledged runs; nothing is pushed twice, and nothing runs twice
+// while its lease is valid.
+func TestKilledServersLoseNothing(t *testing.T) {
+	server, ctx := startServer(t), newContext(t)
+	client := clientOf(t, server.Address, &jobline.ClientOptions{Timeout: 2 * time.Minute, Logger: quiet})
+	log := newRunLog()
+	worker := workerOf(t, server.Address, jobline.WorkerOptions{Concurrency: 8})
+	jobline.Handle(worker, "kills", "", func(_ context.Context, job *jobline.Job[int]) (int, error) {
+		log.begin(job.Payload)
+		time.Sleep(time.Duration(rand.IntN(5)) * time.Millisecond)
+		log.end(job.Payload, job.Delivery)
+		return job.Payload, nil
+	})
+	start(t, worker)
+
+	halt := make(chan struct{})
+	var producers sync.WaitGroup
+	var mu sync.Mutex
+	ids := map[uint64]int{}
+	for p := range 4 {
+		producers.Go(func() {
+			for n := 0; ; n++ {
+				select {
+				case <-halt:
+					return
+				default:
+				}
+				payload := p*1_000_000 + n
+				pushed, err := client.Push(ctx, "kills", payload, nil)
+				if err != nil {
+					t.Errorf("push %d: %v", payload, err)
+					return
+				}
+				mu.Lock()
+				if other, isThere := ids[pushed.ID]; isThere {
+					t.Errorf("id %d is of %d and of %d", pushed.ID, other, payload)
+				}
+				ids[pushed.ID] = payload
+				mu.Unlock()
+			}
+		})
+	}
+	for range 5 {
+		before := log.count()
+		eventually(t, "jobs run again", func() bool { return log.count() > before+20 })
+		time.Sleep(time.Duration(rand.IntN(100)) * time.Millisecond)
+		server.Kill()
+		time.Sleep(time.Duration(rand.IntN(300)) * time.Millisecond)
+		if err := server.Restart(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := log.count()
+	eventually(t, "jobs run after the last restart", func() bool { return log.count() > before+20 })
+	close(halt)
+	producers.Wait()
+	eventually(t, "all that was pushed has run", func() bool { return log.count() >= len(ids) })
+	log.check(t, ids)
+}
+
+func (l *runLog) check(t *testing.T, ids map[uint64]int) {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	payloads := map[int]bool{}
+	for _, payload := range ids {
+		payloads[payload] = true
+		if len(l.runs[payload]) == 0 {
+			t.Errorf("job %d was acknowledged and never ran", payload)
+		}
+	}
+	for payload, deliveries := range l.runs {
+		if !payloads[payload] {
+			t.Errorf("job %d ran, and its push was not answered", payload)
+		}
+		seen := map[uint64]bool{}
+		for _, delivery := range deliveries {
+			if seen[delivery] {
+				t.Errorf("job %d ran twice under one lease: %v", payload, deliveries)
+			}
+			seen[delivery] = true
+		}
+	}
+	if len(l.both) > 0 {
+		t.Errorf("jobs ran twice at a time: %v", l.both)
+	}
+	t.Logf("%d jobs, %d runs", len(ids), len(l.runs))
+}
+
+// TestPausedServerIsTakenUpAgain stops the process of the server: its connection stays, and nothing comes.
+func TestPausedServerIsTakenUpAgain(t *testing.T) {
+	server, ctx := startServer(t), newContext(t)
+	client := clientOf(t, server.Address, &jobline.ClientOptions{Timeout: 2 * time.Minute, Logger: quiet})
+	worker := workerOf(t, server.Address, jobline.WorkerOptions{})
+	jobline.Handle(worker, "q", "", func(_ context.Context, job *jobline.Job[int]) (int, error) { return job.Payload, nil })
+	start(t, worker)
+	if err := client.Connect(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	answered := make(chan error, 1)
+	go func() {
+		_, err := jobline.PushAndWait[int](ctx, client, "q", 1, nil)
+		answered <- err
+	}()
+	time.Sleep(7 * time.Second) // longer than one try of a push may take
+	if err := server.Continue(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-answered; err != nil {
+		t.Error(err)
+	}
+}
+
+func init() {
+	roles["worker"] = func() {
+		worker, err := jobline.NewWorker(os.Getenv("JOBLINE_SERVER"), &jobline.WorkerOptions{
+			Concurrency: 4, StopSignals: []os.Signal{syscall.SIGTERM}, Logger: quiet,
+		})
+		if err != nil {
+			panic(err)
+		}
+		jobline.Handle(worker, "signals", "", func(_ context.Context, job *jobline.Job[int]) (int, error) {
+			time.Sleep(time.Duration(job.Payload%5) * time.Millisecond)
+			fmt.Println("ran", job.Payload, job.Attempt, job.Reason)
+			return job.Attempt, nil
+		})
+		if err := worker.Run(context.Background()); err != nil {
+			fmt.Println("failed", err)
+			os.Exit(1)
+		}
+	}
+}
+
+// TestSIGTERMAtAnyMoment stops worker processes at random moments: each job runs once, and none uses
+// up an attempt or is lost.
+func TestSIGTERMAtAnyMoment(t *testing.T) {
+	server, ctx := startServer(t), newContext(t)
+	client := clientOf(t, server.Address, nil)
+	const jobs = 1_500
+	var payloads []jobline.NewJob
+	for i := range jobs {
+		payloads = append(payloads, jobline.NewJob{Payload: i})
+	}
+	// More than a thousand of them travel in a run.
+	pushed := must[[]jobline.Pushed](t)(client.PushMany(ctx, "signals", payloads, nil))
+	ran := map[int]int{}
+	for round := 0; len(ran) < jobs; round++ {
+		if round > 200 {
+			t.Fatalf("%d of %d jobs ran", len(ran), jobs)
+		}
+		process := exec.Command(os.Args[0])
+		process.Env = append(os.Environ(), roleVariable+"=worker", "JOBLINE_SERVER="+server.Address)
+		output := must[io.ReadCloser](t)(process.StdoutPipe())
+		if err := process.Start(); err != nil {
+			t.Fatal(err)
+		}
+		timer := time.AfterFunc(time.Duration(20+rand.IntN(400))*time.Millisecond, func() { _ = process.Process.Signal(syscall.SIGTERM) })
+		for words := bufio.NewScanner(output); words.Scan(); {
+			fields := strings.Fields(words.Text())
+			if len(fields) != 4 || fields[0] != "ran" || fields[2] != "1" {
+				t.Errorf("the worker said %q", words.Text())
+				continue
+			}
+			payload, _ := strconv.Atoi(fields[1])
+			ran[payload]++
+		}
+		// Before its handler is set the signal ends the process: that is no stop of a worker.
+		err := process.Wait()
+		timer.Stop()
+		if err != nil && process.ProcessState.ExitCode() != -1 {
+			t.Fatalf("the worker ended with %v", err)
+		}
+	}
+	for _, one := range pushed {
+		if end := must[jobline.JobEnd](t)(client.WaitOne(ctx, one.ID)); end.Err() != nil {
+			t.Errorf("%+v", end)
+		}
+	}
+	for payload, count := range ran {
+		if count != 1 {
+			t.Errorf("job %d ran %d times", payload, count)
+		}
+	}
+}

@@ -1,0 +1,162 @@
+package jobline
+
+import (
+	"context"
+	"errors"
+	"io"
+	"iter"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/jobline/jobline/clients/go/internal/pauses"
+	"github.com/jobline/jobline/clients/go/joblinev1"
+)
+
+// One call waits at most this long; then another one follows.
+const waitMax = time.Hour
+
+// Wait yields how jobs end, each as it ends; ended ones come at once. Ids are ≤ 10,000. A broken
+// connection is opened again. It ends when all have ended, or with ErrWaitTimeout when ctx ends (the
+// jobs go on), or with a refusal.
+func (c *Client) Wait(ctx context.Context, ids ...uint64) iter.Seq2[JobEnd, error] {
+	return func(yield func(JobEnd, error) bool) {
+		for response, err := range c.responses(ctx, ids, false) {
+			if err != nil {
+				yield(JobEnd{}, err)
+				return
+			}
+			if !yield(endOf(response), nil) {
+				return
+			}
+		}
+	}
+}
+
+// WaitOne returns how one job ended: ErrWaitTimeout if it has not before ctx ends.
+func (c *Client) WaitOne(ctx context.Context, id uint64) (JobEnd, error) {
+	for end, err := range c.Wait(ctx, id) {
+		return end, err
+	}
+	return JobEnd{}, newError(ErrInternal, "the server said nothing of job %d", id)
+}
+
+// Partial is a piece of the result of a job that runs.
+type Partial struct {
+	ID uint64
+	// Delivery of the attempt that sent it; another one means that the job began again.
+	Delivery uint64
+	// Number grows by 1 with each piece of an attempt; a gap means that pieces were dropped.
+	Number uint64
+	Data   []byte
+}
+
+// Partials yields the pieces of a job's result that its handler sends with [LeasedJob.Partial], from
+// the oldest that the server still has, until the job has ended; WaitOne says how then. It ends with
+// ErrWaitTimeout when ctx ends, and with ErrJobNotFound if there is no such job.
+func (c *Client) Partials(ctx context.Context, id uint64) iter.Seq2[Partial, error] {
+	return func(yield func(Partial, error) bool) {
+		last := Partial{}
+		for response, err := range c.responses(ctx, []uint64{id}, true) {
+			if err == nil && response.GetNotFound() {
+				end := endOf(response)
+				err = end.Err()
+			}
+			if err != nil {
+				yield(Partial{}, err)
+				return
+			}
+			piece := Partial{response.GetId(), response.GetPartialDelivery(), response.GetPartialNumber(), response.GetPartial()}
+			isRepeated := piece.Delivery == last.Delivery && piece.Number <= last.Number
+			if piece.Number == 0 || isRepeated { // the end of the job; or a piece from before a reconnect
+				continue
+			}
+			last = piece
+			if !yield(piece, nil) {
+				return
+			}
+		}
+	}
+}
+
+// responses yields the responses to a wait, over broken connections, until all jobs have ended.
+func (c *Client) responses(ctx context.Context, ids []uint64, partials bool) iter.Seq2[*joblinev1.WaitResponse, error] {
+	return func(yield func(*joblinev1.WaitResponse, error) bool) {
+		if err := c.link.reach(ctx); err != nil {
+			yield(nil, err)
+			return
+		}
+		left := map[uint64]struct{}{}
+		for _, id := range ids {
+			left[id] = struct{}{}
+		}
+		for tries := 1; len(left) > 0; tries++ {
+			hadOne, err := c.waitOnce(ctx, left, partials, func(response *joblinev1.WaitResponse) bool {
+				return yield(response, nil)
+			})
+			switch {
+			case errors.Is(err, errStopped):
+				return
+			case ctx.Err() != nil:
+				yield(nil, timedOut(ctx, left))
+				return
+			case err != nil && !Retryable(err):
+				yield(nil, err)
+				return
+			case hadOne:
+				tries = 0
+			}
+			var failed *Error
+			if errors.As(err, &failed) && len(left) > 0 {
+				sleep(ctx, max(pauses.Retry.After(max(tries, 1)), failed.RetryAfter))
+			}
+		}
+	}
+}
+
+var errStopped = errors.New("the reader stopped")
+
+// waitOnce makes one call, and removes the jobs that ended from those that are left.
+func (c *Client) waitOnce(ctx context.Context, left map[uint64]struct{}, partials bool, take func(*joblinev1.WaitResponse) bool) (bool, error) {
+	timeout := waitMax
+	if deadline, ok := ctx.Deadline(); ok {
+		timeout = min(timeout, max(time.Until(deadline), 0))
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout+c.link.timeout)
+	defer cancel()
+	request := &joblinev1.WaitRequest{Timeout: durationpb.New(timeout), Partials: partials}
+	for id := range left {
+		request.Ids = append(request.Ids, id)
+	}
+	stream, err := c.jobs.Wait(ctx, request)
+	if err != nil {
+		return false, err
+	}
+	for hadOne := false; ; hadOne = true {
+		response, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return true, nil
+		}
+		if err != nil {
+			return hadOne, err
+		}
+		if response.GetPartialNumber() == 0 {
+			delete(left, response.GetId())
+		}
+		if !take(response) {
+			return hadOne, errStopped
+		}
+	}
+}
+
+func timedOut(ctx context.Context, left map[uint64]struct{}) error {
+	for id := range left {
+		err := newError(ErrWaitTimeout, "job %d has not ended in time, and goes on", id)
+		if len(left) > 1 {
+			err = newError(ErrWaitTimeout, "%d jobs, such as %d, have not ended in time, and go on", len(left), id)
+		}
+		err.ID = id
+		return err.because(context.Cause(ctx))
+	}
+	return nil
+}
