@@ -53,13 +53,24 @@ pins:  ## Renew constraints.txt from the newest versions that pyproject.toml all
 
 # ------------------------------------------------------------------------------- generated code
 
+# The TypeScript client has its packages from npm; what needs them is left out where there is no Node.
+TYPESCRIPT := clients/typescript
+TYPESCRIPT_SETUP := $(TYPESCRIPT)/node_modules/.package-lock.json
+
+.PHONY: typescript-setup
+typescript-setup: $(TYPESCRIPT_SETUP)  ## Install the packages of the TypeScript client, if there is npm
+
+$(TYPESCRIPT_SETUP): $(TYPESCRIPT)/package-lock.json
+	@if command -v npm >/dev/null; then cd $(TYPESCRIPT) && npm ci --silent --no-audit --no-fund --prefer-offline; \
+	  else echo "no npm: the TypeScript client is left out"; fi
+
 .PHONY: gen
-gen: $(GEN) $(SETUP)  ## Generate the stubs from proto/, and the blocking client from the async one
+gen: $(GEN) $(SETUP) $(TYPESCRIPT_SETUP)  ## Generate the stubs from proto/, and the blocking client from the async one
 	scripts/gen.sh
 	$(BIN)/python scripts/blocking_client.py
 
 .PHONY: gen-check
-gen-check: $(GEN) $(SETUP)  ## Fail if a generated file differs from its source
+gen-check: $(GEN) $(SETUP) $(TYPESCRIPT_SETUP)  ## Fail if a generated file differs from its source
 	scripts/gen.sh --check
 	$(BIN)/python scripts/blocking_client.py --check
 
@@ -109,7 +120,7 @@ SHUFFLED = $(MACHINES:%=--ignore=%) -p randomly \
   --randomly-seed=$(or $(SEED),$$(( 0x$$(git rev-parse --short=7 HEAD 2>/dev/null || echo 7) )))
 
 .PHONY: test
-test: $(SETUP) $(CONNECT) test-rooms  ## Run the tests, without those that kill servers and fill disks: make test SEED=7
+test: $(SETUP) $(CONNECT) test-rooms ts-test  ## Run the tests, without those that kill servers and fill disks: make test SEED=7
 	$(PYTEST) $(SHUFFLED) $(ROOMS:%=--ignore=%)
 	@printf '%s\n' $(MACHINES) | xargs -P $(WORKERS) -n 1 $(BIN)/pytest -q
 	@if command -v go >/dev/null; then $(MAKE) go-test; else echo "left out: the tests of the Go client (no go; make go-setup brings one)"; fi
@@ -120,6 +131,18 @@ test: $(SETUP) $(CONNECT) test-rooms  ## Run the tests, without those that kill 
 test-rooms: $(SETUP)  ## Run the tests of rooms in their own process: no server, no command, no client
 	$(PYTEST) $(SHUFFLED) $(ROOMS) $(if $(COVERAGE),--cov --cov-report=)
 	$(if $(COVERAGE),$(BIN)/python scripts/covered.py)
+
+# Node's test runner has its own processes, one per file of tests.
+TYPESCRIPT_JOBS ?= $(shell getconf _NPROCESSORS_ONLN)
+.PHONY: ts-test
+ts-test: $(SETUP) $(TYPESCRIPT_SETUP)  ## Check types and style of the TypeScript client, and run its tests
+	@if ! command -v node >/dev/null; then echo "no Node: the tests of the TypeScript client are left out"; \
+	else cd $(TYPESCRIPT) && rm -rf dist && node_modules/.bin/tsc && node_modules/.bin/biome check --error-on-warnings . \
+	  && node --test --test-concurrency=$(TYPESCRIPT_JOBS) --test-reporter=spec dist/test/*.test.js; fi
+
+.PHONY: ts-bench
+ts-bench: $(SETUP) $(TYPESCRIPT_SETUP)  ## Measure the TypeScript client: a worker, and concurrent pushes
+	cd $(TYPESCRIPT) && node_modules/.bin/tsc && node dist/bench/main.js
 
 .PHONY: model
 model: $(SETUP)  ## Try more random histories beside the reference model, and crashes: make model EXAMPLES=5000
@@ -231,6 +254,6 @@ go-bench: $(SETUP)  ## Measure the Go client: pushes of many callers, and a hand
 .PHONY: clean
 clean:  ## Remove what the targets made: environments, caches, builds
 	rm -rf .venv .gen-venv .pipeline-venv .tools .demo .bench .bench-compare .bench-trees build dist clients/python/build clients/python/dist
-	rm -rf tests/connect/node_modules pipeline/jobline_pipeline/jars
+	rm -rf tests/connect/node_modules $(TYPESCRIPT)/node_modules $(TYPESCRIPT)/dist pipeline/jobline_pipeline/jars
 	rm -rf .coverage .pytest_cache pipeline/.pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find service clients pipeline tests benchmarks scripts -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

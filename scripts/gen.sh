@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Generate the Python and Go stubs, and the descriptors that reflection serves, from proto/; or with --check
-# only say whether they are what they should be. Without Go the Go stubs are left out, which it says. `make gen` and `make gen-check` call it, and see
-# that .gen-venv is there.
+# Generate the Python, Go and TypeScript stubs, and the descriptors that reflection serves, from proto/; or
+# with --check only say whether they are what they should be. Without Go or npm their stubs are left out,
+# which it says. `make gen` and `make gen-check` call it, and see that .gen-venv is there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -17,6 +17,18 @@ trap 'rm -rf "$fresh"' EXIT
 for typed in "$fresh/$stubs"/*_pb2_grpc.pyi; do
   [ -e "${typed%i}" ] || rm "$typed"
 done
+
+# The plugin of the TypeScript stubs comes from npm. Without it they are left as they are. The journal's
+# own messages are no client's business.
+typescript=clients/typescript/src/v1
+generator=clients/typescript/node_modules/.bin/protoc-gen-es
+made=$fresh/$typescript/jobline/v1
+if [ -x "$generator" ]; then
+  .gen-venv/bin/buf generate --template clients/typescript/buf.gen.yaml -o "$fresh" \
+    --exclude-path proto/jobline/v1/store.proto --exclude-path proto/jobline/v1/entry.proto
+else
+  echo "no packages from npm: the TypeScript stubs are left out" >&2
+fi
 
 # Source info and all: the comments are what `grpcurl describe` shows.
 .gen-venv/bin/buf build --as-file-descriptor-set -o "$fresh/descriptors.binpb"
@@ -42,6 +54,10 @@ if [ "${1:-}" = --check ]; then
     echo "$descriptors is not what proto/ says. Run \`make gen\` and commit the result." >&2
     exit 1
   fi
+  if [ -d "$made" ] && ! diff --brief --exclude=index.ts "$made" "$typescript"; then
+    echo "The stubs in $typescript are not what proto/ says. Run \`make gen\` and commit the result." >&2
+    exit 1
+  fi
   echo "stubs and descriptors: as proto/ says"
 else
   mkdir -p "$stubs"
@@ -49,5 +65,9 @@ else
   cp "$fresh/$stubs"/*_pb2* "$stubs"/
   cp "$fresh/descriptors.binpb" "$descriptors"
   [ -z "$has_go" ] || { rm -rf "$go_stubs" && cp -r "$fresh/$go_stubs" "$go_stubs"; }
+  if [ -d "$made" ]; then
+    rm -f "$typescript"/*_pb.ts
+    cp "$made"/*_pb.ts "$typescript"/
+  fi
   echo "stubs: $(find "$stubs" -name '*_pb2*' -not -name '*.pyc' | wc -l) files in $stubs"
 fi

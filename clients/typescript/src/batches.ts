@@ -1,0 +1,101 @@
+import { randomUUID } from "node:crypto";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { Client, PushCall } from "./client.js";
+import { JSON_TYPE } from "./codec.js";
+import { encodePayload, type JobType, type NewJob } from "./job_type.js";
+import { optionsMessage } from "./options.js";
+import type { Pushed } from "./push/answers.js";
+import { fitting, type ManyOptions } from "./push/messages.js";
+import type { Batch, BatchCallbackSchema } from "./v1/batch_service_pb.js";
+
+/** A job that a batch pushes. */
+export interface BatchCallback {
+  /** What to push. */
+  readonly job: JobType<unknown, unknown>;
+  /** Its payload, ≤ 64 KiB. */
+  readonly payload?: unknown;
+}
+
+/** What a batch is created with. */
+export interface BatchSettings {
+  /** What it is, ≤ 256 characters. */
+  name?: string;
+  /** At most 16 words to filter by. */
+  tags?: string[];
+  /** The batch that this one is a member of. */
+  parentId?: bigint;
+  /** Pushed when all members have completed. */
+  onSuccess?: BatchCallback;
+  /** Pushed when all members have ended, however they did. */
+  onComplete?: BatchCallback;
+  /** Pushed when the first member is dead. */
+  onFirstDeath?: BatchCallback;
+}
+
+/** Creates a batch, once however often the call is repeated. */
+export async function createBatch(client: Client, settings: BatchSettings): Promise<BatchRef> {
+  const { onSuccess, onComplete, onFirstDeath, name, tags, parentId } = settings;
+  const request = fitting(() => ({
+    ...(name !== undefined && { name }),
+    ...(tags && { tags }),
+    ...(parentId !== undefined && { parentId }),
+    ...(onSuccess && { onSuccess: callbackOf(onSuccess) }),
+    ...(onComplete && { onComplete: callbackOf(onComplete) }),
+    ...(onFirstDeath && { onFirstDeath: callbackOf(onFirstDeath) }),
+    requestId: randomUUID(),
+  }));
+  const { batch } = await client.admin.batches.createBatch(request);
+  return new BatchRef(client, batch?.id ?? 0n);
+}
+
+function callbackOf({ job, payload }: BatchCallback): MessageInitShape<typeof BatchCallbackSchema> {
+  const { data, isJson } = encodePayload(job as JobType<unknown, unknown>, payload);
+  return {
+    queue: job.queue,
+    payload: { case: "data", value: data },
+    options: optionsMessage({ ...(isJson && { contentType: JSON_TYPE }), ...job.options }),
+  };
+}
+
+/** A batch, by its id. */
+export class BatchRef {
+  /** Refers to a batch. */
+  constructor(
+    private readonly client: Client,
+    /** Its id. */
+    readonly id: bigint,
+  ) {}
+
+  /** Pushes a job into the batch. */
+  async push<P>(
+    job: JobType<P, unknown> | string,
+    payload: NoInfer<P>,
+    options: PushCall = {},
+  ): Promise<Pushed> {
+    return this.client.push(job, payload, { ...options, batchId: this.id });
+  }
+
+  /** Pushes many jobs into the batch. */
+  async pushMany<P>(
+    job: JobType<P, unknown> | string,
+    jobs: readonly (NoInfer<P> | NewJob<NoInfer<P>>)[],
+    options: ManyOptions = {},
+  ): Promise<Pushed[]> {
+    return this.client.pushMany(job, jobs, { ...options, batchId: this.id });
+  }
+
+  /** Closes the batch: it is complete as soon as all of its members have ended. */
+  async close(): Promise<Batch | undefined> {
+    return (await this.client.admin.batches.closeBatch({ id: this.id })).batch;
+  }
+
+  /** Returns the batch with its counts. */
+  async get(): Promise<Batch | undefined> {
+    return (await this.client.admin.batches.getBatch({ id: this.id })).batch;
+  }
+
+  /** Cancels what is unfinished in the batch; `reason` is kept. */
+  async cancel(reason = ""): Promise<void> {
+    await this.client.admin.batches.cancelBatch({ id: this.id, reason });
+  }
+}

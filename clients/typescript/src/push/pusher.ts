@@ -1,0 +1,131 @@
+import { ClientClosed, type JoblineError, OutcomeUnknown } from "../errors.js";
+import { errorOf, outcomeUnknown } from "../status.js";
+import type { PushRequest, PushResponse } from "../v1/job_service_pb.js";
+import { type Pushed, pushedOf, refusalOf } from "./answers.js";
+import type { Batch, Push } from "./batch.js";
+import { type BatchLimits, type CallNumbers, PushBatcher } from "./batcher.js";
+import { type BatchKey, fitting, requestOfBatch, type SinglePush } from "./messages.js";
+import { handleError } from "./refusals.js";
+
+interface Waiter {
+  resolve(pushed: Pushed): void;
+  reject(error: unknown): void;
+}
+
+/** Sends the single pushes of one client: promises and timers around the pure `PushBatcher`. */
+export class Pusher {
+  private readonly batcher: PushBatcher<BatchKey, Waiter>;
+  private isFlushDue = false;
+  private timer: NodeJS.Timeout | undefined;
+  private isClosed = false;
+  private whenEmpty: (() => void) | undefined;
+
+  /** Makes a pusher whose calls are made by `call`. */
+  constructor(
+    private readonly call: (request: PushRequest) => Promise<PushResponse>,
+    limits: BatchLimits,
+    calls: CallNumbers,
+  ) {
+    this.batcher = new PushBatcher(limits, calls, Math.random);
+  }
+
+  /** Pushes one job. An abort before it left withdraws it; afterwards it may be stored. */
+  push({ key, payload, own }: SinglePush, signal?: AbortSignal): Promise<Pushed> {
+    return new Promise<Pushed>((resolve, reject) => {
+      if (this.isClosed) throw new ClientClosed("the client is closed");
+      signal?.throwIfAborted();
+      const push: Push<Waiter> = { payload, own, waiter: { resolve, reject } };
+      if (this.batcher.add(performance.now(), key, push)) this.flushSoon();
+      if (signal) this.withdrawOnAbort(signal, key, push);
+    });
+  }
+
+  /** Refuses new pushes, and returns when the others have been answered. */
+  async close(): Promise<void> {
+    this.isClosed = true;
+    if (this.batcher.jobs > 0) {
+      await new Promise<void>((resolve) => {
+        this.whenEmpty = resolve;
+      });
+    }
+  }
+
+  private withdrawOnAbort(signal: AbortSignal, key: BatchKey, push: Push<Waiter>): void {
+    const { waiter } = push;
+    const onAbort = () => {
+      this.batcher.withdraw(key, push);
+      waiter.reject(signal.reason);
+      this.notifyIfEmpty();
+    };
+    const { resolve, reject } = waiter;
+    signal.addEventListener("abort", onAbort, { once: true });
+    waiter.resolve = (pushed) => {
+      signal.removeEventListener("abort", onAbort);
+      resolve(pushed);
+    };
+    waiter.reject = (error) => {
+      signal.removeEventListener("abort", onAbort);
+      reject(error);
+    };
+  }
+
+  /** After all that is ready to run, so that pushes made at the same time share a call. */
+  private flushSoon(): void {
+    if (this.isFlushDue) return;
+    this.isFlushDue = true;
+    setImmediate(() => this.flush());
+  }
+
+  private flush(): void {
+    this.isFlushDue = false;
+    clearTimeout(this.timer);
+    for (const batch of this.batcher.batchesToSend(performance.now())) void this.send(batch);
+    const deadline = this.batcher.nextDeadline();
+    if (deadline !== undefined) {
+      this.timer = setTimeout(() => this.flush(), Math.max(1, deadline - performance.now()));
+    }
+  }
+
+  private async send(batch: Batch<BatchKey, Waiter>): Promise<void> {
+    let error: JoblineError | undefined;
+    try {
+      const response = await this.call(fitting(() => requestOfBatch(batch)));
+      const pushed = pushedOf(response, batch.pushes.length);
+      this.batcher.handleDone(batch);
+      this.answer(batch, pushed);
+    } catch (caught) {
+      error = errorOf(caught);
+    }
+    if (error) this.handleError(batch, error);
+    // The waiters run before the flush, so what they push next shares a call.
+    this.flushSoon();
+    this.notifyIfEmpty();
+  }
+
+  private answer(batch: Batch<BatchKey, Waiter>, pushed: readonly Pushed[]): void {
+    batch.pushes.forEach(({ waiter }, index) => {
+      const one = pushed[index] as Pushed;
+      if (one.outcome === "refused") waiter.reject(refusalOf(batch, index));
+      else waiter.resolve(one);
+    });
+  }
+
+  private handleError(batch: Batch<BatchKey, Waiter>, error: JoblineError): void {
+    if (!handleError(this.batcher, performance.now(), batch, error)) return;
+    const unknown = outcomeUnknown(error, batch.tries);
+    for (const { waiter } of batch.pushes) waiter.reject(twinOf(unknown));
+  }
+
+  private notifyIfEmpty(): void {
+    if (this.batcher.jobs === 0) this.whenEmpty?.();
+  }
+}
+
+/** Returns an error of the same kind: callers that share a call do not share an object. */
+function twinOf(error: JoblineError): JoblineError {
+  const Kind = error.constructor as new (message: string, facts: JoblineError["facts"]) => JoblineError;
+  return new Kind(error.message, {
+    ...error.facts,
+    cause: error instanceof OutcomeUnknown ? error.cause : error,
+  });
+}

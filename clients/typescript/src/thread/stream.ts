@@ -1,0 +1,228 @@
+import { fromBinary, toBinary } from "@bufbuild/protobuf";
+import { type ClientDuplexStream, Client as GrpcClient } from "@grpc/grpc-js";
+import { pauseAfter, RECONNECT } from "../backoff.js";
+import { type Address, credentialsOf, metadataOf, ownConnection, targetOf } from "../channel.js";
+import { messageMilliseconds } from "../duration.js";
+import * as errors from "../errors.js";
+import { pathOf } from "../services.js";
+import { errorOf } from "../status.js";
+import type { Received } from "../stream/received.js";
+import {
+  JobService,
+  type StreamGoaway,
+  StreamRequestSchema,
+  StreamResponseSchema,
+} from "../v1/job_service_pb.js";
+import type { SharedSession } from "./shared_session.js";
+
+type Call = ClientDuplexStream<Uint8Array, Buffer>;
+
+/** Refusals of a stream that no second try changes. */
+const FATAL = [errors.InvalidArgument, errors.NotServed, errors.PermissionDenied, errors.Unauthenticated];
+/** Refusals of something on an open stream: sent again, it would be refused again. */
+const MISTAKES = [errors.InvalidArgument, errors.NotServed, errors.ProtocolMistake, errors.TooLarge];
+/** The reason of a refusal: another stream has this worker's session. */
+const SESSION_TAKEN = "SESSION_TAKEN";
+
+/** What a stream tells its worker. */
+export interface StreamEvents {
+  received(received: Received): void;
+  log(level: "info" | "warn" | "error", text: string): void;
+}
+
+/** Keeps one stream open at a time, and opens another when it breaks. Each has a channel of its own. */
+export class Stream {
+  private readonly target: string;
+  private call: Call | undefined;
+  private isWritable = true;
+  private isHalfClosed = false;
+  private isOpened = false;
+  private goaway: StreamGoaway | undefined;
+  private timer: NodeJS.Timeout | undefined;
+  private isStepDue = false;
+  private isStopped = false;
+  private wake: () => void = () => undefined;
+  private lostAt: number | undefined;
+
+  /** Makes a stream; `run` opens it. */
+  constructor(
+    private readonly address: Address,
+    private readonly session: SharedSession,
+    private readonly events: StreamEvents,
+  ) {
+    this.target = targetOf(address);
+  }
+
+  /** Keeps a stream open until the session is over or `stop`. Throws what no second try changes. */
+  async run(): Promise<void> {
+    let tries = 0;
+    while (!this.isStopped && !this.session.session.isOver) {
+      this.isOpened = false;
+      this.goaway = undefined;
+      const began = performance.now();
+      const error = await this.oneCall();
+      // A stream that opens and breaks at once is no sign that the next will do better.
+      const wasGood = this.isOpened && performance.now() - began > RECONNECT.longest;
+      tries = wasGood ? 0 : tries + 1;
+      this.handleEnd(error);
+      await this.pause(error, tries);
+    }
+  }
+
+  /** Ends the call and opens no other. */
+  stop(): void {
+    this.isStopped = true;
+    this.call?.cancel();
+    this.wake();
+  }
+
+  /** Sends what is due soon, after all that is ready to run. */
+  stepSoon(): void {
+    if (this.isStepDue) return;
+    this.isStepDue = true;
+    setImmediate(() => {
+      this.isStepDue = false;
+      this.step();
+    });
+  }
+
+  private handleEnd(error: errors.JoblineError | undefined): void {
+    if (!error) return;
+    if (!this.isOpened && FATAL.some((Kind) => error instanceof Kind)) throw error;
+    if (this.isOpened && MISTAKES.some((Kind) => error instanceof Kind)) {
+      this.events.log("error", `the server refused what was said; it is not said again: ${error.message}`);
+      this.session.session.handleRefusal();
+    }
+    if (error.reason === SESSION_TAKEN) this.session.session.handleTaken();
+  }
+
+  /** Waits before the next stream, as the server or the number of tries demands. */
+  private async pause(error: errors.JoblineError | undefined, tries: number): Promise<void> {
+    if (this.isStopped || this.session.session.isOver) return;
+    let pause = pauseAfter(RECONNECT, Math.max(tries, 1), Math.random);
+    if (this.goaway) {
+      pause = messageMilliseconds(this.goaway.retryDelay) * (0.5 + Math.random());
+    } else if (error) {
+      pause = Math.max(pause, error.retryAfter ?? 0);
+      const what = this.isOpened ? `the connection to ${this.target} broke` : `cannot reach ${this.target}`;
+      this.events.log("warn", `${what}, trying again in ${(pause / 1_000).toFixed(1)} s: ${error.message}`);
+    }
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, pause);
+      this.wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+
+  /** Opens a stream and reads it to its end; returns the error that ended it, if any. */
+  private async oneCall(): Promise<errors.JoblineError | undefined> {
+    const grpc = new GrpcClient(this.target, credentialsOf(this.address), ownConnection());
+    this.session.session.connect(performance.now());
+    this.isHalfClosed = false;
+    this.isWritable = true;
+    const call: Call = grpc.makeBidiStreamRequest(
+      pathOf(JobService, "Stream"),
+      (bytes: Uint8Array) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength),
+      (bytes: Buffer) => bytes,
+      metadataOf(this.address),
+    );
+    this.call = call;
+    try {
+      return await this.read(call);
+    } finally {
+      clearTimeout(this.timer);
+      this.call = undefined;
+      this.session.session.disconnect();
+      this.session.updateCounters();
+      if (this.isOpened) this.lostAt ??= performance.now();
+      grpc.close();
+    }
+  }
+
+  private read(call: Call): Promise<errors.JoblineError | undefined> {
+    return new Promise((resolve, reject) => {
+      call.on("data", (bytes: Buffer) => {
+        try {
+          this.handleFrame(bytes);
+        } catch (error) {
+          call.cancel();
+          reject(error);
+        }
+      });
+      call.on("drain", () => {
+        this.isWritable = true;
+        this.stepSoon();
+      });
+      // A cancel of our own is no error; both events may come, the first counts.
+      call.on("error", (error) => resolve(errorOf(error)));
+      call.on("end", () => resolve(undefined));
+      call.on("status", (status) => {
+        if (status.code === 0) resolve(undefined);
+      });
+      this.step();
+    });
+  }
+
+  private handleFrame(bytes: Buffer): void {
+    const received = this.session.handleFrame(fromBinary(StreamResponseSchema, bytes));
+    if (received.opened) this.handleOpened(received.opened.resumed);
+    for (const report of received.reports) {
+      if (report.isDead)
+        this.events.log("error", `job ${report.id} is dead: ${report.error || "no error given"}`);
+    }
+    this.events.received(received);
+    if (received.goaway) {
+      this.goaway = received.goaway;
+      this.events.log("info", `the server asks to move: ${received.goaway.reason}`);
+    }
+    if (this.goaway && this.mayMove(this.goaway)) this.call?.cancel();
+    this.stepSoon();
+  }
+
+  private handleOpened(isResumed: boolean): void {
+    this.isOpened = true;
+    if (this.lostAt === undefined) {
+      this.events.log("info", `connected to ${this.target}`);
+    } else {
+      const away = ((performance.now() - this.lostAt) / 1_000).toFixed(1);
+      const kept = isResumed ? "its leases are kept" : "as a new session";
+      this.events.log("info", `connected again to ${this.target} after ${away} s, ${kept}`);
+    }
+    this.lostAt = undefined;
+  }
+
+  /**
+   * Returns whether to leave before the server ends the stream. A worker that stays (no delay) resumes the
+   * session at once, leases and all; one that leaves waits for its confirms first.
+   */
+  private mayMove(goaway: StreamGoaway): boolean {
+    if (messageMilliseconds(goaway.retryDelay) === 0 || this.session.session.isConfirmed) return true;
+    return goaway.closeTime !== undefined && Date.now() >= messageMilliseconds(goaway.closeTime);
+  }
+
+  /** Sends the frames that are due, and looks for a server that has fallen silent. */
+  private step(): void {
+    const { call } = this;
+    if (!call) return;
+    const now = performance.now();
+    this.session.measure(now);
+    while (this.isWritable && !this.isHalfClosed) {
+      const frame = this.session.nextFrame(now);
+      if (!frame) break;
+      this.isWritable = call.write(toBinary(StreamRequestSchema, frame));
+    }
+    if (!this.isHalfClosed && this.session.session.mayHalfClose) {
+      this.isHalfClosed = true;
+      call.end();
+    }
+    if (now >= this.session.session.nextSilenceCheck() && this.session.session.isSilent(now)) {
+      this.events.log("warn", "the server has fallen silent: opening another stream");
+      call.cancel();
+      return;
+    }
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.step(), Math.min(60_000, Math.max(1, this.session.pause(now))));
+  }
+}

@@ -1,0 +1,163 @@
+import { existsSync } from "node:fs";
+import { Worker as Thread } from "node:worker_threads";
+import type { LogEntry } from "../stream/log_lines.js";
+import type { Report } from "../stream/reports.js";
+import type { SettleItem } from "../stream/settles.js";
+import {
+  Counter,
+  type FromStream,
+  type Lease,
+  type Outcomes,
+  type StreamSettings,
+  type ToStream,
+} from "../thread/messages.js";
+import type { LeasedJob } from "./leased.js";
+
+/** Milliseconds that outcomes may gather before the next handler begins, which might block the loop. */
+const GATHER_MAX = 1;
+
+type Gathered = {
+  -readonly [K in keyof Outcomes]: Outcomes[K] extends readonly (infer T)[] ? T[] : Outcomes[K];
+};
+
+/** The handlers' end of the link to the thread of the stream: outcomes gather, and go in one message. */
+export class Link {
+  private readonly thread: Thread;
+  private gathered = nothing();
+  private gatheredAt = 0;
+  private isEmpty = true;
+  private isEnded = false;
+
+  /** Starts the thread. `receive` gets what it says; an error of its own comes as "failed". */
+  constructor(settings: StreamSettings, receive: (message: FromStream) => void) {
+    const module = new URL("../thread/main.js", import.meta.url);
+    if (module.protocol === "file:" && !existsSync(module)) {
+      throw new Error(
+        `the module of a worker's thread is missing: ${module}; keep @jobline/client out of bundles`,
+      );
+    }
+    this.thread = new Thread(module, { workerData: settings, name: "jobline-stream" });
+    this.thread.on("message", (message: FromStream) => {
+      if (message.kind === "ended") this.isEnded = true;
+      receive(message);
+    });
+    this.thread.on("error", (error: Error) => {
+      const facts = { reason: "WORKER_BROKE" };
+      receive({
+        kind: "failed",
+        name: "Internal",
+        message: `the stream's thread broke: ${error.message}`,
+        facts,
+      });
+    });
+    this.thread.on("exit", () => {
+      if (!this.isEnded) receive({ kind: "ended" });
+      this.isEnded = true;
+    });
+  }
+
+  /** Settles a job as done, without a result. */
+  ack(job: LeasedJob): void {
+    this.begin();
+    this.gathered.ackIds.push(job.id);
+    this.gathered.ackDeliveries.push(job.delivery);
+  }
+
+  /** Settles a job in another way. */
+  settle(item: SettleItem): void {
+    this.begin();
+    this.gathered.items.push(item);
+  }
+
+  /** Reports something of a job. Reports go before the settles of the same jobs. */
+  report(job: LeasedJob, report: Report): void {
+    this.begin();
+    this.gathered.reports.push([[job.id, job.delivery], report]);
+    // What a later attempt begins with must not wait for a handler that blocks the loop from now on.
+    if (report.checkpoint || report.phase) this.flush();
+  }
+
+  /** Adds a line to the log of a job. */
+  log(job: LeasedJob, entry: LogEntry): void {
+    this.begin();
+    this.gathered.logs.push([[job.id, job.delivery], entry]);
+  }
+
+  /** Sends what is gathered if it has waited: the next handler may block the loop. */
+  flushOld(now: number): void {
+    if (!this.isEmpty && now - this.gatheredAt > GATHER_MAX) this.flush();
+  }
+
+  /** Sends another message, after all that was gathered. */
+  say(message: ToStream): void {
+    this.flush();
+    if (!this.isEnded) this.thread.postMessage(message);
+  }
+
+  /** Ends the thread, if it has not ended by itself. */
+  async close(): Promise<void> {
+    await this.thread.terminate();
+  }
+
+  private begin(): void {
+    if (!this.isEmpty) return;
+    this.isEmpty = false;
+    this.gatheredAt = performance.now();
+    setImmediate(() => this.flush());
+  }
+
+  private flush(): void {
+    if (this.isEmpty) return;
+    const { gathered } = this;
+    this.gathered = nothing();
+    this.isEmpty = true;
+    if (!this.isEnded) this.thread.postMessage(gathered);
+  }
+}
+
+function nothing(): Gathered {
+  return { kind: "outcomes", reports: [], logs: [], ackIds: [], ackDeliveries: [], items: [] };
+}
+
+/** What a worker has done since it started, and what it is doing. */
+export interface WorkerStats {
+  /** Jobs that were acked. */
+  readonly done: number;
+  /** Jobs that failed; those that were cancelled count here. */
+  readonly failed: number;
+  /** Jobs that were given back; those that are snoozed or wait for children count here. */
+  readonly released: number;
+  /** Outcomes that came too late, because the lease was lost. */
+  readonly lost: number;
+  /** Jobs whose handlers run. */
+  readonly running: number;
+  /** Handlers that run on after their end; others have their places. */
+  readonly stuck: number;
+  /** Jobs at hand that have not started. */
+  readonly waiting: number;
+  /** How many jobs it asks to have at hand. */
+  readonly window: number;
+  /** Whether there is a stream. */
+  readonly connected: boolean;
+}
+
+/** Returns the counters that both threads share. */
+export function statsOf(counters: Int32Array, running: number, stuck: number): WorkerStats {
+  const at = (index: number) => Atomics.load(counters, index);
+  return {
+    done: at(Counter.DONE),
+    failed: at(Counter.FAILED),
+    released: at(Counter.RELEASED),
+    lost: at(Counter.LOST),
+    running,
+    stuck,
+    waiting: Math.max(0, at(Counter.HELD) - running),
+    window: at(Counter.WINDOW),
+    connected: at(Counter.OPEN) === 1,
+  };
+}
+
+/** Returns the lease of a job. */
+export function leaseOf(job: LeasedJob): Lease {
+  return [job.id, job.delivery];
+}

@@ -1,0 +1,105 @@
+import { hostname } from "node:os";
+import { create, toBinary } from "@bufbuild/protobuf";
+import { type Address, MESSAGE_BYTES_MAX } from "../channel.js";
+import { type Duration, durationMessage, milliseconds } from "../duration.js";
+import { InvalidArgument } from "../errors.js";
+import { WINDOW_MAX } from "../stream/window.js";
+import { StreamOpenSchema } from "../v1/job_service_pb.js";
+import { VERSION } from "../version.js";
+import { type Logger, STDERR } from "./logger.js";
+import type { Middleware } from "./middleware.js";
+import type { Routes } from "./routes.js";
+
+/** How a worker works. */
+export interface WorkerOptions<S = unknown> extends Address {
+  /** Handlers that run at once; default 16. */
+  concurrency?: number;
+  /** Jobs to have at hand, started ones included, 0 … 100,000; default: it follows the work. */
+  window?: number;
+  /** Bytes of their payloads; default 64 MiB. */
+  windowBytes?: number;
+  /** Overrides the jobs' own lease, 1 s … 12 h. Leases are kept alive however long a handler takes. */
+  lease?: Duration;
+  /** Queues to take from, with their shares; default: those of the handlers, alike. */
+  queues?: Readonly<Record<string, number>>;
+  /** What operators see; default host and process id. */
+  id?: string;
+  /** Version of the program, for `minWorkerVersion` too. */
+  version?: string;
+  /** At most 16 words about it. */
+  labels?: Readonly<Record<string, string>>;
+  /** Signals of the process that stop the worker, such as `["SIGTERM", "SIGINT"]`; default none. */
+  signals?: readonly NodeJS.Signals[];
+  /** How long handlers may finish after a stop; default 20 s. */
+  softStop?: Duration;
+  /** How long they have to end after their abort then; default 5 s. What is left is released. */
+  hardStop?: Duration;
+  /** How long a handler has to stop when its job was cancelled or its lease is lost; default 30 s. */
+  cancelGrace?: Duration;
+  /** Around each call of a handler, the first outermost. */
+  middleware?: readonly Middleware<S>[];
+  /** Makes `context.state` before the first job; disposed of after the last, if it can be. */
+  state?: () => S | Promise<S>;
+  /** Where to log; default: lines on stderr. */
+  logger?: Logger;
+}
+
+/** The settings of a worker, checked where it is made and not only when it runs. Times are in milliseconds. */
+export interface Settings {
+  readonly concurrency: number;
+  readonly window: number | undefined;
+  readonly windowBytes: number;
+  readonly softStop: number;
+  readonly hardStop: number;
+  readonly cancelGrace: number;
+  readonly logger: Logger;
+}
+
+/** Returns the settings of a worker. Throws InvalidArgument for what is out of bounds. */
+export function settingsOf<S>(options: WorkerOptions<S>): Settings {
+  return {
+    concurrency: whole("concurrency", options.concurrency ?? 16, 1, WINDOW_MAX),
+    window: options.window === undefined ? undefined : whole("window", options.window, 0, WINDOW_MAX),
+    windowBytes: whole("windowBytes", options.windowBytes ?? 64 << 20, 0, 2 ** 40),
+    softStop: milliseconds(options.softStop ?? "20s", "softStop"),
+    hardStop: milliseconds(options.hardStop ?? "5s", "hardStop"),
+    cancelGrace: milliseconds(options.cancelGrace ?? "30s", "cancelGrace"),
+    logger: options.logger ?? STDERR,
+  };
+}
+
+function whole(field: string, value: number, least: number, most: number): number {
+  if (!Number.isSafeInteger(value) || value < least || value > most) {
+    throw new InvalidArgument(`${field}: is a whole number ${least} … ${most}, not ${value}`, {
+      fields: { [field]: "is out of range" },
+    });
+  }
+  return value;
+}
+
+/** Returns the encoded `open` of a worker. Throws InvalidArgument without a handler. */
+export function openingOf<S>(options: WorkerOptions<S>, routes: Routes): Uint8Array {
+  if (routes.all.length === 0) throw new InvalidArgument("a worker needs at least one handler");
+  const host = hostname();
+  const weights = options.queues ?? Object.fromEntries(routes.queues.map((queue) => [queue, 1]));
+  const opening = create(StreamOpenSchema, {
+    worker: {
+      id: options.id ?? `${host}:${process.pid}`,
+      host,
+      pid: process.pid,
+      version: options.version ?? "",
+      labels: { ...options.labels },
+      language: `typescript/${VERSION}`,
+    },
+    handlers: routes.all.map(({ job: { queue, name } }) => ({ queue, name })),
+    queues: Object.entries(weights).map(([queue, weight]) => ({ queue, weight })),
+    ...(options.lease !== undefined && { lease: durationMessage(options.lease, "lease") }),
+    acceptsRuns: true,
+    maxMessageBytes: BigInt(MESSAGE_BYTES_MAX),
+  });
+  try {
+    return toBinary(StreamOpenSchema, opening);
+  } catch (error) {
+    throw new InvalidArgument(`this cannot be sent: ${(error as Error).message}`, { cause: error });
+  }
+}

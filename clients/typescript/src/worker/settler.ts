@@ -1,0 +1,68 @@
+import type { Context } from "./context.js";
+import type { LeasedJob } from "./leased.js";
+import type { Link } from "./link.js";
+import type { Logger } from "./logger.js";
+import { WaitFor } from "./outcomes.js";
+import { failItem, failureOf, type Settlement, settlementOf } from "./settling.js";
+
+/** What a settler needs of its worker. */
+export interface SettlerSettings {
+  /** Where failures are logged. */
+  readonly logger: Logger;
+  /** Pushes the children of a job, which is held until then. */
+  waitFor(context: Context, outcome: WaitFor): void;
+}
+
+/** Settles jobs by what their handlers returned or threw. */
+export class Settler {
+  /** `settled` is called with each job just before its settlement is sent. */
+  constructor(
+    private readonly link: Link,
+    private readonly settings: SettlerSettings,
+    private readonly settled: (job: LeasedJob) => void,
+  ) {}
+
+  /** Settles a job by the value that its handler returned. */
+  returned(context: Context, value: unknown): void {
+    if (value instanceof Error) {
+      this.thrown(context, value);
+      return;
+    }
+    try {
+      this.send(context.job, settlementOf(context, value));
+    } catch (error) {
+      this.thrown(context, error); // a value that cannot be a result
+    }
+  }
+
+  /** Settles a job by what its handler threw. */
+  thrown(context: Context, error: unknown): void {
+    if (error instanceof WaitFor && !context.cancelReason) {
+      this.settings.waitFor(context, error);
+      return;
+    }
+    try {
+      const settlement = failureOf(context, error);
+      if (settlement !== "ack" && settlement?.kind === "fail") this.logFailure(context, error);
+      this.send(context.job, settlement);
+    } catch (broken) {
+      const wrong = { type: "Error", message: `the error of the handler cannot be told: ${broken}` };
+      this.send(context.job, failItem(context.job, wrong));
+    }
+  }
+
+  /** Sends what settles a job; nothing, where the server ends the lease. */
+  send(job: LeasedJob, settlement: Settlement): void {
+    if (settlement === undefined) return;
+    this.settled(job);
+    // One that is lost goes too: the session drops it, and counts it.
+    if (settlement === "ack") this.link.ack(job);
+    else this.link.settle(settlement);
+  }
+
+  private logFailure(context: Context, error: unknown): void {
+    if (context.cancelReason === "cancelled") return;
+    const why = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    this.settings.logger.warn(`attempt ${context.attempt} of ${context.job} failed: ${why}`);
+  }
+}

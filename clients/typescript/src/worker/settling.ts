@@ -1,0 +1,153 @@
+import { create } from "@bufbuild/protobuf";
+import { cutText, encode } from "../codec.js";
+import { durationMessage, timestampMessage } from "../duration.js";
+import { CodecError } from "../errors.js";
+import type { SettleItem } from "../stream/settles.js";
+import { JobErrorSchema } from "../v1/job_pb.js";
+import { FailAction, FailItemSchema, ReleaseItemSchema, ReleaseReason } from "../v1/job_service_pb.js";
+import type { Context } from "./context.js";
+import type { LeasedJob } from "./leased.js";
+import { Cancel, Dead, Outcome, RateLimited, Retry, Snooze } from "./outcomes.js";
+
+/** Delay of a job whose name has no handler here: another worker may have one. */
+const UNHANDLED_DELAY = 5_000;
+/** The server refuses a larger one, and with it the stream. */
+const RESULT_BYTES_MAX = 1 << 20;
+const TYPE_MAX = 256;
+const MESSAGE_BYTES_MAX = 4 << 10;
+const STACK_BYTES_MAX = 16 << 10;
+
+/** What settles a job: nothing more than an ack, an item, or nothing at all. */
+export type Settlement = "ack" | SettleItem | undefined;
+
+/** Returns what settles a job by the value that its handler returned. Throws CodecError for no result. */
+export function settlementOf(context: Context, value: unknown): Settlement {
+  if (value === undefined) return "ack";
+  if (value instanceof Error) return failureOf(context, value);
+  const { data } = encode(value);
+  if (data.length > RESULT_BYTES_MAX) {
+    throw new CodecError(`a result is at most 1 MiB, not ${data.length} bytes`);
+  }
+  const { id, delivery } = context;
+  return data.length === 0 ? "ack" : { kind: "ack", id, delivery, result: data };
+}
+
+/** Returns what settles a job by what its handler threw: an outcome, the end of a handler, or a failure. */
+export function failureOf(context: Context, thrown: unknown): Settlement {
+  const { job } = context;
+  if (context.isStop(thrown)) return stoppedOf(context);
+  if (!(thrown instanceof Outcome)) return failItem(job, errorOf(thrown));
+  if (thrown instanceof Retry) {
+    const wrong =
+      thrown.cause === undefined ? { type: "Retry", message: thrown.message } : errorOf(thrown.cause);
+    return failItem(job, wrong, FailAction.RETRY, thrown.after);
+  }
+  if (thrown instanceof Snooze) return releaseItem(job, ReleaseReason.SNOOZE, thrown.after);
+  if (thrown instanceof RateLimited) return limitedItem(job, thrown);
+  if (thrown instanceof Cancel) return failItem(job, whyOf(thrown), FailAction.CANCEL);
+  if (thrown instanceof Dead) return failItem(job, whyOf(thrown), FailAction.DEAD);
+  return failItem(job, errorOf(thrown));
+}
+
+/** Returns what settles a job whose handler ended because it was asked to. */
+function stoppedOf({ job, cancelReason }: Context): Settlement {
+  if (cancelReason === "cancelled") return cancelledItem(job);
+  if (cancelReason !== "stopping") return undefined; // the server ends, or has ended, this lease
+  // One that may run only once has begun: whether it may run again is a matter of its attempts.
+  if (job.isOnce)
+    return failItem(job, { type: "Interrupted", message: "the worker stopped while the job ran" });
+  return releaseItem(job, ReleaseReason.INTERRUPTED);
+}
+
+interface ErrorInit {
+  type: string;
+  message: string;
+  stack?: string;
+}
+
+/** Returns the error of anything that was thrown. */
+function errorOf(thrown: unknown): ErrorInit {
+  if (!(thrown instanceof Error)) return { type: typeof thrown, message: textOf(thrown) };
+  return { type: thrown.name || thrown.constructor.name, message: thrown.message, stack: stackOf(thrown) };
+}
+
+/** Returns the stack of an error and of what caused it, outermost first. */
+function stackOf(error: Error): string {
+  const stacks: string[] = [];
+  for (let one: unknown = error; one instanceof Error && stacks.length < 5; one = one.cause) {
+    stacks.push(one.stack ?? String(one));
+  }
+  return stacks.join("\nCaused by: ");
+}
+
+function textOf(value: unknown): string {
+  try {
+    return typeof value === "string" ? value : (JSON.stringify(value) ?? String(value));
+  } catch {
+    return "a value that has no text";
+  }
+}
+
+function whyOf(outcome: Cancel | Dead): ErrorInit {
+  if (outcome.cause === undefined) return { type: outcome.name, message: outcome.reason };
+  const cause = errorOf(outcome.cause);
+  return { ...cause, message: [outcome.reason, cause.message].filter(Boolean).join(": ") };
+}
+
+/** Returns the settle of a job that failed; the error is cut as the server would cut it. */
+export function failItem(
+  { id, delivery }: LeasedJob,
+  error: ErrorInit | undefined,
+  then = FailAction.RETRY,
+  retryAfter?: number,
+): SettleItem {
+  const made = error && {
+    type: error.type.replace(/\p{Cc}/gu, "").slice(0, TYPE_MAX),
+    message: cutText(clean(error.message), MESSAGE_BYTES_MAX),
+    stack: cutText(clean(error.stack ?? ""), STACK_BYTES_MAX),
+  };
+  const item = create(FailItemSchema, {
+    id,
+    delivery,
+    then,
+    ...(made && { error: create(JobErrorSchema, made) }),
+    ...(retryAfter !== undefined && { retryAfter: durationMessage(retryAfter, "after") }),
+  });
+  return { kind: "fail", item };
+}
+
+/** Control characters other than line breaks and tabs are in no message. */
+function clean(text: string): string {
+  return text.replace(/[^\P{Cc}\n\t]/gu, "");
+}
+
+/** Returns the settle that confirms the cancellation of a job. */
+export function cancelledItem(job: LeasedJob): SettleItem {
+  return failItem(job, undefined, FailAction.CANCEL);
+}
+
+/** Returns the settle of a job that has no handler here. */
+export function unhandledItem(job: LeasedJob): SettleItem {
+  return releaseItem(job, ReleaseReason.UNHANDLED, UNHANDLED_DELAY);
+}
+
+function releaseItem({ id, delivery }: LeasedJob, why: ReleaseReason, delay = 0): SettleItem {
+  const item = create(ReleaseItemSchema, {
+    id,
+    delivery,
+    why,
+    ...(delay > 0 && { delay: durationMessage(delay, "after") }),
+  });
+  return { kind: "release", item };
+}
+
+function limitedItem({ id, delivery }: LeasedJob, { until, limiter }: RateLimited): SettleItem {
+  const item = create(ReleaseItemSchema, {
+    id,
+    delivery,
+    why: ReleaseReason.LIMITED,
+    until: timestampMessage(until, "until"),
+    limiter,
+  });
+  return { kind: "release", item };
+}

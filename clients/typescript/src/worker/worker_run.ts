@@ -1,0 +1,213 @@
+import type { Address } from "../channel.js";
+import { Client } from "../client.js";
+import * as errors from "../errors.js";
+import { COUNTERS, type FromStream } from "../thread/messages.js";
+import { Children } from "./children.js";
+import { Drain, Stage } from "./drain.js";
+import { Link, leaseOf, statsOf, type WorkerStats } from "./link.js";
+import type { Middleware } from "./middleware.js";
+import type { Routes } from "./routes.js";
+import { Runner } from "./runner.js";
+import type { Settings } from "./settings.js";
+
+/** What a run of a worker is made of. */
+export interface RunParts {
+  readonly address: Address;
+  readonly settings: Settings;
+  readonly routes: Routes;
+  readonly opening: Uint8Array;
+  readonly middleware: readonly Middleware[];
+  readonly state: unknown;
+}
+
+/** The parts of a running worker, wired together, from its start to its stop. */
+export class WorkerRun {
+  private readonly counters = new SharedArrayBuffer(4 * COUNTERS);
+  private readonly link: Link;
+  private readonly runner: Runner;
+  private readonly drain: Drain;
+  private readonly children: Children;
+  private client: Client | undefined;
+  private timer: NodeJS.Timeout | undefined;
+  private isThreadEnded = false;
+  private isStepping = false;
+  private failure: errors.JoblineError | undefined;
+  private readonly opened = withResolvers<void>();
+  private readonly finished = withResolvers<void>();
+
+  /** Starts the thread of the stream. */
+  constructor(private readonly parts: RunParts) {
+    const { settings, address, opening, routes, middleware, state } = parts;
+    this.opened.promise.catch(() => undefined); // `start` may not be waiting any more
+    this.finished.promise.catch(() => undefined);
+    this.drain = new Drain(settings.softStop, settings.hardStop);
+    const sizes = routes.all.map((route) => Math.max(1, route.size));
+    this.link = new Link(
+      {
+        address: plainAddress(address),
+        opening,
+        runners: settings.concurrency * Math.max(...sizes),
+        window: settings.window,
+        windowBytes: settings.windowBytes,
+        counters: this.counters,
+      },
+      (message) => this.handle(message),
+    );
+    const client = () => this.connected();
+    const fence = (number: number) => this.link.say({ kind: "fence", number });
+    this.children = new Children(client, fence, settings.logger);
+    this.runner = new Runner(routes, this.link, {
+      concurrency: settings.concurrency,
+      cancelGrace: settings.cancelGrace,
+      logger: settings.logger,
+      middleware,
+      state,
+      client,
+      ended: () => {
+        if (this.drain.stage !== Stage.WORKING) this.step();
+      },
+      waitFor: (context, outcome) => {
+        void this.children.push(this.runner, context, outcome).then(() => this.step());
+      },
+    });
+  }
+
+  /** Settles when the server has answered for the first time, or no stream is possible. */
+  get whenOpened(): Promise<void> {
+    return this.opened.promise;
+  }
+
+  /** Settles when the worker has stopped. */
+  get whenFinished(): Promise<void> {
+    return this.finished.promise;
+  }
+
+  /** Requests the stop, or its next stage. */
+  stop(): void {
+    this.drain.requestStop();
+    this.step();
+  }
+
+  /** What the worker has done and is doing. */
+  get stats(): WorkerStats {
+    const running = this.runner.runningJobs.length;
+    return statsOf(new Int32Array(this.counters), running, this.runner.stuck.size);
+  }
+
+  private connected(): Client {
+    this.client ??= new Client(this.parts.address);
+    return this.client;
+  }
+
+  private handle(message: FromStream): void {
+    const { logger } = this.parts.settings;
+    if (message.kind === "delivered") this.runner.take(message);
+    else if (message.kind === "fence") this.children.handleFence(message.number);
+    else if (message.kind === "log") logger[message.level](message.text);
+    else if (message.kind === "opened") this.opened.resolve();
+    else if (message.kind === "failed") this.fail(message);
+    else this.handleThreadEnd();
+  }
+
+  private fail({ name, message, facts }: Extract<FromStream, { kind: "failed" }>): void {
+    const Kind = (errors as Record<string, unknown>)[name] ?? errors.Internal;
+    this.failure = new (Kind as typeof errors.JoblineError)(message, facts);
+  }
+
+  private handleThreadEnd(): void {
+    if (this.isThreadEnded) return;
+    this.isThreadEnded = true;
+    if (this.drain.stage === Stage.WORKING) this.drain.requestStop();
+    this.step();
+  }
+
+  /** Takes a stopping worker through the stages of its stop. */
+  private step(): void {
+    if (this.isStepping) return; // a handler that ends while it is aborted
+    this.isStepping = true;
+    for (;;) {
+      const isIdle = this.runner.running.size === 0 && this.children.pending.size === 0;
+      const stage = this.drain.step(performance.now(), isIdle, this.isThreadEnded);
+      if (stage === undefined) break;
+      if (stage === Stage.FINISHING) this.finish();
+      else if (stage === Stage.CANCELLING) this.cancel();
+      else if (stage === Stage.RELEASING) this.release();
+      else if (stage === Stage.STOPPED) void this.end();
+    }
+    this.isStepping = false;
+    clearTimeout(this.timer);
+    const { deadline } = this.drain;
+    if (deadline !== undefined && this.drain.stage !== Stage.STOPPED) {
+      const pause = Math.min(Math.max(1, Math.ceil(deadline - performance.now())), 2 ** 31 - 1);
+      this.timer = setTimeout(() => this.step(), pause);
+    }
+  }
+
+  /** Starts nothing more, releases jobs that have not started, and sets the deadline of the others. */
+  private finish(): void {
+    const { settings } = this.parts;
+    const { size } = this.runner.running;
+    settings.logger.info(
+      size > 0
+        ? `stopping: ${size} handlers may finish, for up to ${settings.softStop / 1_000} s`
+        : "stopping",
+    );
+    this.runner.close();
+    this.runner.setDeadline(new Date(Date.now() + settings.softStop));
+    const kept = [...this.runner.runningJobs, ...[...this.children.pending].map((context) => context.job)];
+    this.link.say({ kind: "drain", keep: kept.map(leaseOf) });
+  }
+
+  private cancel(): void {
+    const { size } = this.runner.running;
+    if (size > 0) this.parts.settings.logger.info(`stopping: ${size} handlers are told to end now`);
+    this.children.close();
+    this.runner.stopAll();
+  }
+
+  /** Releases what is still held; what may run only once and has begun is left to the server. */
+  private release(): void {
+    const left = this.runner.runningJobs;
+    if (left.length > 0) {
+      this.parts.settings.logger.error(`handlers that did not stop in time, given back: ${left.join(", ")}`);
+    }
+    const once = left.filter((job) => job.isOnce);
+    this.link.say({ kind: "release", leave: once.map(leaseOf) });
+  }
+
+  private async end(): Promise<void> {
+    this.link.say({ kind: "stop" });
+    await this.link.close();
+    await this.client?.close();
+    this.parts.settings.logger.info("stopped");
+    const closed = this.failure ?? new errors.ClientClosed("the worker has stopped");
+    this.opened.reject(closed);
+    if (this.failure) this.finished.reject(this.failure);
+    else this.finished.resolve();
+  }
+}
+
+function plainAddress({ target, tls, metadata }: Address): Address {
+  return {
+    ...(target !== undefined && { target }),
+    ...(tls !== undefined && { tls }),
+    ...(metadata && { metadata: { ...metadata } }),
+  };
+}
+
+interface Resolvers<T> {
+  promise: Promise<T>;
+  resolve(value: T): void;
+  reject(reason: unknown): void;
+}
+
+/** As `Promise.withResolvers`, which Node has from 22 on. */
+function withResolvers<T>(): Resolvers<T> {
+  let resolve: Resolvers<T>["resolve"] = () => undefined;
+  let reject: Resolvers<T>["reject"] = () => undefined;
+  const promise = new Promise<T>((onValue, onError) => {
+    resolve = onValue;
+    reject = onError;
+  });
+  return { promise, resolve, reject };
+}
