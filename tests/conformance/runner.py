@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 import grpc
@@ -124,10 +124,25 @@ def call(client: Client, step: dict[str, Any], variables: Variables) -> Json:
     try:
         if not method.server_streaming:
             return MessageToDict(start(requests[0], timeout=CALL_SECONDS))
-        given = iter(requests) if method.client_streaming else requests[0]
-        return {"messages": read(start(given, timeout=CALL_SECONDS), step, variables)}
+        if not method.client_streaming:
+            return {"messages": read(start(requests[0], timeout=CALL_SECONDS), step, variables)}
+        over = Event()
+        try:
+            sent = frames_of(requests, over if step.get("read") == "some" else None)
+            return {"messages": read(start(sent, timeout=CALL_SECONDS), step, variables)}
+        finally:
+            over.set()
     except grpc.RpcError as error:
         raise error_from_rpc(error) from None
+
+
+def frames_of(requests: list[Any], over: Event | None) -> Iterator[Any]:
+    """The frames of a stream, and its half-close, which comes with the end of the call if that is
+    cancelled: a worker that half-closes says goodbye.
+    """
+    yield from requests
+    if over is not None:
+        over.wait(CALL_SECONDS)
 
 
 def read(replies: Any, step: dict[str, Any], variables: Variables) -> list[Json]:

@@ -26,7 +26,6 @@ SMALL: dict[str, Any] = {
     "max_keys": 1,
     "max_request_ids": 1,
     "max_producer_calls": 1,
-    "client_rate": 500,
 }
 
 
