@@ -35,7 +35,8 @@ PROGRAMS = {
 
 def block_of(language: str) -> str:
     """The first block in a language; those behind it are no programs."""
-    return next(code for name, code in BLOCK.findall(PAGE) if name == language)
+    found: list[tuple[str, str]] = BLOCK.findall(PAGE)
+    return next(code for name, code in found if name == language)
 
 
 @pytest.mark.timeout(120)
