@@ -17,7 +17,16 @@ HERE = Path(__file__).parent
 Json = Any
 Variables = dict[str, str]
 NAME = re.compile(r"\$([a-z][a-z0-9_]*)")
-ABSENT = object()
+
+
+class Absent:
+    """What is not there: no value of JSON. `null` expects it."""
+
+    def __repr__(self) -> str:
+        return "nothing"
+
+
+ABSENT = Absent()
 
 
 class Mismatch(AssertionError):
@@ -114,5 +123,5 @@ def _same_scalar(wanted: float | bool, got: Json) -> bool:
 
 def _check(holds: bool, path: str, wanted: Json, got: Json) -> None:
     if not holds:
-        shown = "nothing" if got is ABSENT else json.dumps(got, default=str)
+        shown = repr(got) if got is ABSENT else json.dumps(got, default=str)
         raise Mismatch(f"{path}: expected {wanted}, got {shown}")
