@@ -158,8 +158,21 @@ test-faults: $(SETUP)  ## Run the tests that kill servers and fill disks
 	$(BIN)/pytest -m fault
 
 .PHONY: conformance
-conformance: $(SETUP)  ## Run the vectors that every client must pass through the Python client
+conformance: $(SETUP)  ## Run the vectors that every client must pass through the Python client, and the others
 	$(BIN)/pytest tests/conformance
+	@$(MAKE) conformance-clients
+
+# Servers for runners in other languages; what is not on the machine is left out.
+VECTORS := $(BIN)/python -m tests.conformance.servers -- sh -c
+.PHONY: conformance-clients
+conformance-clients: $(SETUP) $(TYPESCRIPT_SETUP)  ## Run the vectors through the Go and the TypeScript client
+	@if command -v go >/dev/null; then \
+	  $(VECTORS) 'cd clients/go && go test -count 1 -run TestConformance -parallel 12 .'; \
+	else echo "left out: the vectors through the Go client (no go)"; fi
+	@if command -v node >/dev/null; then \
+	  (cd $(TYPESCRIPT) && node_modules/.bin/tsc) && \
+	  $(VECTORS) 'cd $(TYPESCRIPT) && node --test --test-reporter=dot dist/test/conformance.test.js'; \
+	else echo "left out: the vectors through the TypeScript client (no Node)"; fi
 
 # The rooms that hold the rules, by the tests that run in their own process. What only a random history
 # happens to reach has no test that says what it does.

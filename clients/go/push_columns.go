@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 
+	"google.golang.org/grpc/codes"
+
 	"github.com/jobline/jobline/clients/go/joblinev1"
 )
 
@@ -151,10 +153,10 @@ func isStored(outcome PushOutcome) bool {
 func refusalOfOne(queue string, own *own, mode UniqueMode) error {
 	if own.uniqueKey != "" && (own.jobKey == "" || mode == UniqueReject) {
 		err := newError(ErrUniqueKeyHeld, "another job of queue %q holds the unique key %q", queue, own.uniqueKey)
-		err.Reason = "UNIQUE_KEY_HELD"
+		err.Code, err.Reason = codes.AlreadyExists, "UNIQUE_KEY_HELD"
 		return err
 	}
 	err := newError(ErrIdempotencyMismatch, "the job key %q is known in queue %q with another payload", own.jobKey, queue)
-	err.Reason = "IDEMPOTENCY_MISMATCH"
+	err.Code, err.Reason = codes.AlreadyExists, "IDEMPOTENCY_MISMATCH"
 	return err
 }

@@ -1,0 +1,305 @@
+package jobline_test
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/code"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+
+	jobline "github.com/jobline/jobline/clients/go"
+)
+
+const callSeconds = 30
+
+type vector struct {
+	Name, Server string
+	Worker       *struct {
+		Version  string
+		Handlers []vectorHandler
+	}
+	Steps []json.RawMessage
+}
+
+// TestConformance runs the vectors that every client must pass: `make conformance` starts their servers.
+func TestConformance(t *testing.T) {
+	path := os.Getenv("CONFORMANCE_VECTORS")
+	if path == "" {
+		t.Skip("`make conformance` runs it")
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all struct {
+		Vectors  []vector `json:"vectors"`
+		MustFail []vector `json:"must_fail"`
+	}
+	if err := json.Unmarshal(data, &all); err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range all.Vectors {
+		t.Run(v.Name, func(t *testing.T) {
+			t.Parallel()
+			if err := v.run(t); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for _, v := range all.MustFail {
+		t.Run("must fail: "+v.Name, func(t *testing.T) {
+			t.Parallel()
+			if v.run(t) == nil {
+				t.Error("the runner noticed nothing")
+			}
+		})
+	}
+}
+
+func (v *vector) run(t *testing.T) error {
+	address, small, _ := strings.Cut(os.Getenv("CONFORMANCE_SERVERS"), ",")
+	if v.Server == "small" {
+		address = small
+	}
+	random := make([]byte, 16)
+	_, _ = rand.Read(random)
+	stamp := func(after time.Duration) string { return time.Now().UTC().Add(after).Format("2006-01-02T15:04:05Z") }
+	known := variables{
+		"queue": "conformance-" + hex.EncodeToString(random), "random16": hex.EncodeToString(random[:8]),
+		"past": stamp(-time.Hour), "soon": stamp(time.Hour),
+	}
+	client := clientOf(t, address, nil)
+	stop := v.work(t, address, known["queue"])
+	defer stop()
+	for i, raw := range v.Steps {
+		step, err := parsed(raw)
+		if err == nil {
+			err = runStep(client, step.(object), known)
+		}
+		if err != nil {
+			return fmt.Errorf("step %d: %w", i+1, err)
+		}
+	}
+	return nil
+}
+
+// work runs the worker of the vector, if it has one; the result stops it.
+func (v *vector) work(t *testing.T, address, queue string) func() {
+	if v.Worker == nil {
+		return func() {}
+	}
+	worker, err := jobline.NewWorker(address, &jobline.WorkerOptions{
+		Version: v.Worker.Version, SoftStop: 5 * time.Second, HardStop: time.Second,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	addVectorHandlers(worker, queue, v.Worker.Handlers)
+	ended := make(chan error, 1)
+	go func() { ended <- worker.Run(context.Background()) }()
+	return func() {
+		worker.Stop()
+		if err := <-ended; err != nil {
+			t.Error("the worker ended with", err)
+		}
+	}
+}
+
+// runStep makes a step, again for at most `within` seconds, until what comes back is as expected.
+func runStep(client *jobline.Client, step object, known variables) error {
+	if pause, ok := step["pause"].(json.Number); ok {
+		number, _ := pause.Float64()
+		time.Sleep(seconds(number))
+		return nil
+	}
+	within, _ := json.Number(fmt.Sprint(step["within"])).Float64()
+	until := time.Now().Add(seconds(within))
+	for {
+		tried := known.copy()
+		err := tryStep(client, step, tried)
+		if err == nil {
+			known.take(tried)
+			return nil
+		}
+		if !time.Now().Before(until) {
+			return err
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+func tryStep(client *jobline.Client, step object, known variables) error {
+	ctx, cancel := context.WithTimeout(context.Background(), callSeconds*time.Second)
+	defer cancel()
+	do := callStep
+	if _, ok := step["client"]; ok {
+		do = clientStep
+	}
+	got, err := do(ctx, client, step, known)
+	wanted, refused := step["error"]
+	var e *jobline.Error
+	switch {
+	case err == nil && refused:
+		return fmt.Errorf("it was not refused: %v", got)
+	case err == nil:
+		return known.match(step["expect"], got, "reply")
+	case !refused || !errors.As(err, &e):
+		return fmt.Errorf("refused: %w", err)
+	}
+	return known.match(wanted, factsOf(e), "error")
+}
+
+func factsOf(e *jobline.Error) object {
+	kind := ""
+	for name, class := range map[string]error{
+		"JobDead": jobline.ErrJobDead, "JobCancelled": jobline.ErrJobCancelled,
+		"JobExpired": jobline.ErrJobExpired, "WaitTimeout": jobline.ErrWaitTimeout,
+	} {
+		if errors.Is(e, class) {
+			kind = name
+		}
+	}
+	return object{
+		"code": code.Code(e.Code).String(), "reason": e.Reason, "field": e.Field,
+		"definite": e.Definite(), "retryable": e.Retryable(), "kind": kind,
+	}
+}
+
+// callStep makes a call by its name, with messages that are found by theirs.
+func callStep(ctx context.Context, client *jobline.Client, step object, known variables) (any, error) {
+	service, method, _ := strings.Cut(step["call"].(string), "/")
+	found, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName("jobline.v1." + service))
+	if err != nil {
+		return nil, err
+	}
+	descriptor := found.(protoreflect.ServiceDescriptor).Methods().ByName(protoreflect.Name(method))
+	path := fmt.Sprintf("/jobline.v1.%s/%s", service, method)
+	if descriptor.IsStreamingServer() {
+		return streamStep(ctx, client, descriptor, path, step, known)
+	}
+	request, err := messageOf(descriptor.Input(), known.filled(step["with"]))
+	if err != nil {
+		return nil, err
+	}
+	reply, _ := messageOf(descriptor.Output(), nil)
+	if err := client.Conn().Invoke(ctx, path, request, reply); err != nil {
+		return nil, err
+	}
+	return jsonOf(reply)
+}
+
+func streamStep(ctx context.Context, client *jobline.Client, method protoreflect.MethodDescriptor, path string, step object, known variables) (any, error) {
+	frames, isList := known.filled(step["with"]).([]any)
+	if !isList {
+		frames = []any{known.filled(step["with"])}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	shape := &grpc.StreamDesc{ServerStreams: true, ClientStreams: method.IsStreamingClient()}
+	stream, err := client.Conn().NewStream(ctx, shape, path)
+	if err != nil {
+		return nil, err
+	}
+	for _, frame := range frames {
+		request, err := messageOf(method.Input(), frame)
+		if err != nil {
+			return nil, err
+		}
+		if stream.SendMsg(request) != nil {
+			break // RecvMsg says why
+		}
+	}
+	if !method.IsStreamingClient() || step["read"] != "some" {
+		_ = stream.CloseSend() // a worker that half-closes says goodbye
+	}
+	return readSome(stream, method.Output(), step, known)
+}
+
+// readSome reads all messages of a stream, or with `read: some` until they are as expected.
+func readSome(stream grpc.ClientStream, kind protoreflect.MessageDescriptor, step object, known variables) (any, error) {
+	messages := []any{}
+	for {
+		reply, _ := messageOf(kind, nil)
+		if err := stream.RecvMsg(reply); errors.Is(err, io.EOF) {
+			return object{"messages": messages}, nil
+		} else if err != nil {
+			return nil, err
+		}
+		one, err := jsonOf(reply)
+		if err != nil {
+			return nil, err
+		}
+		messages = append(messages, one)
+		got := object{"messages": messages}
+		if step["read"] == "some" && known.copy().match(step["expect"], got, "") == nil {
+			return got, nil
+		}
+	}
+}
+
+func messageOf(kind protoreflect.MessageDescriptor, given any) (proto.Message, error) {
+	found, err := protoregistry.GlobalTypes.FindMessageByName(kind.FullName())
+	if err != nil || given == nil {
+		return found.New().Interface(), err
+	}
+	message := found.New().Interface()
+	data, err := json.Marshal(given)
+	if err != nil {
+		return nil, err
+	}
+	return message, protojson.Unmarshal(data, message)
+}
+
+func jsonOf(message proto.Message) (any, error) {
+	data, err := protojson.Marshal(message)
+	if err != nil {
+		return nil, err
+	}
+	return parsed(data)
+}
+
+// clientStep calls the hand-written part of the client.
+func clientStep(ctx context.Context, client *jobline.Client, step object, known variables) (any, error) {
+	given := known.filled(step["with"]).(object)
+	text := func(name string) string { value, _ := given[name].(string); return value }
+	number := func(name string) float64 {
+		value, _ := json.Number(fmt.Sprint(given[name])).Float64()
+		return value
+	}
+	payload, err := json.Marshal(given["payload"])
+	if err != nil {
+		return nil, err
+	}
+	options := &jobline.PushOptions{
+		Name: text("name"), JobKey: text("job_key"), UniqueKey: text("unique_key"), MaxAttempts: int(number("max_attempts")),
+	}
+	if step["client"] == "push" {
+		pushed, err := client.Push(ctx, text("queue"), json.RawMessage(payload), options)
+		return object{
+			"id":        fmt.Sprint(pushed.ID),
+			"outcome":   strings.TrimPrefix(pushed.Outcome.String(), "PUSH_OUTCOME_"),
+			"ack_level": strings.TrimPrefix(pushed.AckLevel.String(), "ACK_LEVEL_"),
+		}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, seconds(number("timeout")))
+	defer cancel()
+	result, err := jobline.PushAndWait[json.RawMessage](ctx, client, text("queue"), json.RawMessage(payload), options)
+	if err != nil {
+		return nil, err
+	}
+	value, err := parsed(result)
+	return object{"result": value}, err
+}
