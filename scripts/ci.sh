@@ -84,6 +84,7 @@ step lint make lint
 step types make types
 # The tests run once, in the order of this commit; meanwhile the rooms' coverage is measured.
 step test env COVERAGE=1 make test
+step conformance make conformance-clients
 # Alone it has a million jobs, which takes four minutes.
 export BATCH_JOBS=100000
 step test-faults make test-faults
