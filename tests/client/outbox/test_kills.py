@@ -22,7 +22,7 @@ OUTBOX = Outbox()
 KILLS = 6
 
 CONNECT = """
-import random, sqlite3, sys, time
+import os, random, sqlite3, sys, time
 
 kind, target, address = sys.argv[1:]
 
@@ -31,6 +31,10 @@ def connect():
         return sqlite3.connect(target, timeout=30, check_same_thread=False)
     import psycopg
     return psycopg.connect(target)
+
+def at_work():
+    # Whole lines: threads that print write them in two parts.
+    os.write(1, b"at work\\n")
 
 def pause():
     # So that kills meet each place between two steps.
@@ -43,7 +47,7 @@ from jobline.outbox import Relay
 
 class Slow(Client):
     def push_many(self, *arguments, **more):
-        print("at work", flush=True)
+        at_work()
         pushed = super().push_many(*arguments, **more)
         pause()
         return pushed
@@ -60,7 +64,7 @@ worker = Worker(address, concurrency=4, lease=1)
 
 @worker.handler("effects-" + kind)
 def apply(number: int, context) -> None:
-    print("at work", flush=True)
+    at_work()
     connection = connect()
     try:
         if fence(connection, context):
