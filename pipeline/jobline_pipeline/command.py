@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from jobline_pipeline.places import is_elsewhere
 from jobline_pipeline.problems import PipelineError
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def opened(tables: str, *, memory: str, must_exist: bool = True) -> Iterator[Sto
 
 
 def _must_exist(tables: str) -> None:
-    if "://" not in tables and not os.path.isdir(f"{tables}/bronze"):  # noqa: PTH112 - or a URL
+    if not is_elsewhere(tables) and not os.path.isdir(f"{tables}/bronze"):  # noqa: PTH112 - or a URL
         raise PipelineError(
             f"There are no tables in {tables}. Make them with: "
             f"jobline-pipeline run HISTORY --tables {tables}"

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
+from pyspark.sql.utils import is_remote
 
 from jobline_pipeline.jars import installed_jars
 from jobline_pipeline.java import find_java, java_cache
@@ -71,7 +72,9 @@ def open_session(
     if not _is_provided():
         builder = launched(name, master=master or "local[*]", memory=memory)
         builder.config("spark.jars", ",".join(str(jar) for jar in installed_jars()))
-    for key, value in {**DELTA, **TUNING, **(options or {})}.items():
+    # A server of Spark Connect was started with Delta Lake: a client cannot add it.
+    delta = {} if "SPARK_REMOTE" in os.environ or is_remote() else DELTA
+    for key, value in {**delta, **TUNING, **(options or {})}.items():
         builder.config(key, value)
     return builder.getOrCreate()
 
@@ -92,9 +95,7 @@ def session(
 
 def launched(name: str, *, master: str, memory: str) -> SparkSession.Builder:
     """Returns a builder that starts Spark in this process; finds Java for it."""
-    home = find_java(java_cache())
-    if home is not None:
-        os.environ["JAVA_HOME"] = str(home)
+    os.environ["JAVA_HOME"] = str(find_java(java_cache()))
     # Tasks that run Python (the source `jobline`) take the interpreter of this environment.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(name).master(master)

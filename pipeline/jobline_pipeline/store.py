@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from delta.tables import DeltaTable
+from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
+from pyspark.sql.utils import is_remote
 
 from jobline_pipeline.windows import Range, predicate
 
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
 
 # Columns of large tables by whose least and greatest values files are skipped.
 _STATISTICS = ("shard", "offset", "at", "ended_at", "pushed_at", "job_id", "batch_id")
+
+# What Delta says of a place without a table.
+_NO_TABLE = "DELTA_MISSING_DELTA_TABLE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +52,19 @@ class Store:
 
     def exists(self, table: Table) -> bool:
         """Returns whether the table was ever written."""
+        if is_remote():
+            return self._is_described(table)
         return bool(DeltaTable.isDeltaTable(self.spark, self.path(table)))
+
+    def _is_described(self, table: Table) -> bool:
+        """Asks in SQL: a server of Spark Connect understands `DeltaTable` only with a plugin."""
+        try:
+            self.spark.sql(f"DESCRIBE DETAIL delta.`{self.path(table)}`")
+        except AnalysisException as error:
+            if error.getCondition() != _NO_TABLE:
+                raise
+            return False
+        return True
 
     def read(self, table: Table) -> DataFrame:
         """Returns the rows of a table; none if it was never written."""

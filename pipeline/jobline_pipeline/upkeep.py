@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 from delta.tables import DeltaTable
 from pyspark.sql import functions as F
+from pyspark.sql.utils import is_remote
 
+from jobline_pipeline.problems import PipelineError
 from jobline_pipeline.tables import batches, files, flows, open_jobs
 from jobline_pipeline.tables.all import TABLES
 
@@ -71,6 +73,11 @@ def _time_of(table: Table) -> str:
 
 
 def _tables(store: Store) -> Iterator[tuple[Table, DeltaTable]]:
+    if is_remote():
+        raise PipelineError(
+            "Spark Connect does not look after tables: run this with spark-submit, or without "
+            "SPARK_REMOTE."
+        )
     for table in TABLES:
         if store.exists(table):
             yield table, DeltaTable.forPath(store.spark, store.path(table))

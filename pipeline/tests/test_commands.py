@@ -43,6 +43,13 @@ def test_missing_tables_are_said(fails, tmp_path, command):
     assert f"There are no tables in {tmp_path}/nothing" in said
 
 
+@pytest.mark.parametrize("command", ["run", "stream"])
+def test_tables_are_not_made_over_spark_connect(fails, history, tmp_path, monkeypatch, command):
+    """Said before anything is read."""
+    monkeypatch.setenv("SPARK_REMOTE", "sc://localhost:1")
+    assert "use spark-submit" in fails(command, history, "--tables", tmp_path)
+
+
 def test_history_is_never_written_over(fails, history):
     """A simulated one could be mixed with a real one."""
     assert "has events already" in fails("simulate", history, "--jobs", 100)

@@ -10,6 +10,7 @@ import typer
 
 from jobline_pipeline.command import opened, steps, write_line
 from jobline_pipeline.command_options import TABLES, AsJson, Memory, Tables
+from jobline_pipeline.places import is_elsewhere
 
 if TYPE_CHECKING:
     from jobline_pipeline.command import Steps
@@ -53,7 +54,7 @@ def replay(  # noqa: PLR0913, PLR0917 - one for each option of the command
         from jobline_pipeline.replay import plan, problems, view_of_server
         from jobline_pipeline.views import create_views
 
-        if has_tables or "://" in tables:
+        if has_tables or is_elsewhere(tables):
             create_views(store)
         with problems():
             view_of_server(store.spark, address)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -68,6 +69,10 @@ def _follow(
     memory: str,
     as_json: bool,
 ) -> None:
+    if "SPARK_REMOTE" in os.environ:
+        raise PipelineError(
+            "Tables are not made over Spark Connect: use spark-submit, or unset SPARK_REMOTE."
+        )
     from jobline_pipeline.stream import Following, events_of
 
     events_of(history)
