@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"os/signal"
 	"slices"
@@ -241,6 +242,18 @@ func (w *Worker) opening() *joblinev1.StreamOpen {
 		return 1
 	})
 	return open
+}
+
+// Queues returns the queues that the worker takes from, sorted.
+func (w *Worker) Queues() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	queues := slices.Collect(maps.Keys(w.options.Queues))
+	for key := range w.routes {
+		queues = append(queues, key.queue)
+	}
+	slices.Sort(queues)
+	return slices.Compact(queues)
 }
 
 // Stop begins the drain, or its next stage if it has begun: finish, then cancel, then release. It
