@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"sync"
+	"time"
 
 	"github.com/jobline/jobline/clients/go/internal/stream"
 )
@@ -60,6 +61,9 @@ func (r *workerRun) execute(s *slot, jobs []*LeasedJob, handler Handler, settle 
 	if !r.begin(jobs) {
 		return
 	}
+	if r.hasHealth {
+		defer r.timeHandler(jobs[0].Name, time.Now())
+	}
 	hasReturned := false
 	defer func() {
 		if !hasReturned { // runtime.Goexit
@@ -69,6 +73,10 @@ func (r *workerRun) execute(s *slot, jobs []*LeasedJob, handler Handler, settle 
 	err := r.call(ctx, jobs, handler)
 	hasReturned = true
 	settle(ctx, err)
+}
+
+func (r *workerRun) timeHandler(name string, began time.Time) {
+	r.metrics.took(name, time.Since(began))
 }
 
 // begin reports whether any of the jobs is held, just before their handler begins.

@@ -1,0 +1,10 @@
+package jobline
+
+import "time"
+
+// PretendDownFor has a worker that has no stream believe that it had none for so long.
+func PretendDownFor(w *Worker, span time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.run.session.downSince.Store(time.Now().Add(-span).UnixNano())
+}
