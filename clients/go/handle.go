@@ -20,7 +20,7 @@ type route struct {
 	queue, name string
 	size        int // 0: one job at a time
 	wait        time.Duration
-	one         func(context.Context, *LeasedJob) ([]byte, error)
+	one         func(context.Context, *LeasedJob) (encoded, error)
 	many        func(context.Context, []*LeasedJob, *answers) error
 }
 
@@ -33,14 +33,14 @@ type route struct {
 // It panics for a second handler of the same jobs, for a queue that WorkerOptions.Queues does not
 // name, and once the worker runs: mistakes of the program.
 func Handle[T, R any](worker *Worker, queue, name string, handler func(ctx context.Context, job *Job[T]) (R, error)) {
-	worker.add(&route{queue: queue, name: name, one: func(ctx context.Context, leased *LeasedJob) ([]byte, error) {
+	worker.add(&route{queue: queue, name: name, one: func(ctx context.Context, leased *LeasedJob) (encoded, error) {
 		job := &Job[T]{LeasedJob: leased}
 		if err := decode(leased.Raw, &job.Payload); err != nil {
-			return nil, err
+			return encoded{}, err
 		}
 		result, err := handler(ctx, job)
 		if err != nil {
-			return nil, err
+			return encoded{}, err
 		}
 		return encodeResult(result)
 	}})
@@ -72,7 +72,7 @@ func (b *Batch[T, R]) Fail(job *Job[T], err error) {
 	if err == nil {
 		err = newError(ErrInvalidArgument, "the batch handler failed the job without an error")
 	}
-	b.answers.set(job.LeasedJob, nil, err)
+	b.answers.set(job.LeasedJob, encoded{}, err)
 }
 
 // HandleBatch makes a function the handler of many jobs at a time. It answers each by Done or Fail: a
@@ -90,7 +90,7 @@ func HandleBatch[T, R any](worker *Worker, queue, name string, options *BatchHan
 			for _, one := range leased {
 				job := &Job[T]{LeasedJob: one}
 				if err := decode(one.Raw, &job.Payload); err != nil {
-					answers.set(one, nil, err)
+					answers.set(one, encoded{}, err)
 					continue
 				}
 				batch.Jobs = append(batch.Jobs, job)
@@ -103,21 +103,27 @@ func HandleBatch[T, R any](worker *Worker, queue, name string, options *BatchHan
 	})
 }
 
-func encodeResult(result any) ([]byte, error) {
+// encoded is a value as bytes, and what these are: "" for bytes.
+type encoded struct {
+	data        []byte
+	contentType string
+}
+
+func encodeResult(result any) (encoded, error) {
 	if _, isNone := result.(NoResult); isNone {
-		return nil, nil
+		return encoded{}, nil
 	}
 	data, contentType, err := encode(result)
 	if err != nil {
-		return nil, err
+		return encoded{}, err
 	}
 	if contentType != "" && bytes.Equal(data, []byte("null")) {
-		return nil, nil // a nil pointer, map or slice
+		return encoded{}, nil // a nil pointer, map or slice
 	}
 	if len(data) > resultBytesMax {
-		return nil, newError(ErrCodec, "a result is at most 1 MiB, not %d bytes", len(data))
+		return encoded{}, newError(ErrCodec, "a result is at most 1 MiB, not %d bytes", len(data))
 	}
-	return data, nil
+	return encoded{data, contentType}, nil
 }
 
 // Handler runs the jobs of one call of a handler: one, or those of a batch.

@@ -45,6 +45,8 @@ type WorkerOptions struct {
 	// HealthAddress is HOST:PORT of GET /healthz and GET /metrics (Prometheus); without a host on 127.0.0.1,
 	// port 0 for one that the system chooses. See [Worker.HealthAddress]. Default "": none.
 	HealthAddress string
+	// Codec opens the payloads of sealed jobs, and seals their results; default none.
+	Codec *Codec
 	// Middleware wraps each call of a handler, the first outermost.
 	Middleware []Middleware
 	// Propagator reads the trace context from the headers of jobs; default that of the otel package.

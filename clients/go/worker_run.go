@@ -26,6 +26,7 @@ type workerRun struct {
 	middleware    []Middleware
 	tracing       workTracing
 	clientOptions *ClientOptions
+	codec         *Codec
 
 	session *sharedSession
 	runners *runners
@@ -56,7 +57,9 @@ func newWorkerRun(ctx context.Context, w *Worker, opening *joblinev1.StreamOpen)
 		tracing: newWorkTracing(o.Propagator, o.TracerProvider, o.TraceAsChild),
 		clientOptions: &ClientOptions{
 			Connection: o.Connection, Logger: o.Logger, Propagator: o.Propagator, TracerProvider: o.TracerProvider,
+			Codec: o.Codec,
 		},
+		codec:   o.Codec,
 		session: newSharedSession(session, window, o.Logger, metrics), drain: w.drain, wakes: w.wakes,
 		grace: pacing.Grace[handlerKey]{Length: o.CancelGrace},
 	}

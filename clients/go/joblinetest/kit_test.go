@@ -187,3 +187,19 @@ func TestWorkersOfTheTestGoOnWhileTheClockIsMoved(t *testing.T) {
 		}
 	}
 }
+
+func TestKitOpensWhatIsSealed(t *testing.T) {
+	codec, err := jobline.NewCodec(jobline.CodecOptions{
+		Keys: jobline.NewKeyMap(map[string][]byte{"k": make([]byte, 32)}, func(string) string { return "k" }),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kit := joblinetest.New(t, &joblinetest.Options{Client: jobline.ClientOptions{Codec: codec}})
+	var said string
+	joblinetest.WorkOne(kit, welcome, Mail{"a@b.c"}, nil).ResultInto(&said)
+	job := kit.AssertPushed("", joblinetest.PayloadHas(Mail{"a@b.c"}))
+	if said != "sent to a@b.c" || strings.Contains(string(job.GetPayload()), "a@b.c") {
+		t.Errorf("it said %q of %q", said, job.GetPayload())
+	}
+}

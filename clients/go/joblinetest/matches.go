@@ -97,7 +97,7 @@ func payload(what string, value any, holds func(payload, value any) bool) Match 
 		}
 		q.say("%s %s", what, short(data))
 		q.checks = append(q.checks, func(job *Job) bool {
-			return holds(plain(job.GetPayload()), wanted) || holds(any(job.GetPayload()), wanted)
+			return holds(plain(job.payload()), wanted) || holds(any(job.payload()), wanted)
 		})
 	}
 }

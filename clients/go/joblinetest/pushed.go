@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
-	"testing"
 
 	jobline "github.com/jobline/jobline/clients/go"
 	"github.com/jobline/jobline/clients/go/joblinev1"
@@ -22,21 +21,33 @@ const (
 // Job is a job as the server has it: its state, options, error, checkpoint and so on.
 type Job struct {
 	*joblinev1.Job
-	t testing.TB
+	kit *Kit
 }
 
-// Payload reads the payload into a value: as it is into a *[]byte, else from JSON. Like ResultInto it
+// PayloadInto reads the payload into a value: as it is into a *[]byte, else from JSON. Like ResultInto it
 // fails the test if it cannot be read.
-func (j *Job) PayloadInto(into any) { j.t.Helper(); j.read("payload", j.GetPayload(), into) }
+func (j *Job) PayloadInto(into any) { j.kit.t.Helper(); j.read("payload", j.GetPayload(), into) }
 
 // ResultInto reads what the handler returned into a value.
-func (j *Job) ResultInto(into any) { j.t.Helper(); j.read("result", j.GetResult(), into) }
+func (j *Job) ResultInto(into any) { j.kit.t.Helper(); j.read("result", j.GetResult(), into) }
 
 func (j *Job) read(what string, data []byte, into any) {
-	j.t.Helper()
-	if err := jobline.Decode(data, into); err != nil {
-		j.t.Fatalf("joblinetest: the %s of job %d: %v: %s", what, j.GetId(), err, short(data))
+	j.kit.t.Helper()
+	data, _, err := j.kit.options.Client.Codec.Open(data)
+	if err == nil {
+		err = jobline.Decode(data, into)
 	}
+	if err != nil {
+		j.kit.t.Fatalf("joblinetest: the %s of job %d: %v: %s", what, j.GetId(), err, short(data))
+	}
+}
+
+// payload returns the payload, opened; sealed, if it cannot be.
+func (j *Job) payload() []byte {
+	if plain, _, err := j.kit.options.Client.Codec.Open(j.GetPayload()); err == nil {
+		return plain
+	}
+	return j.GetPayload()
 }
 
 // AssertPushed returns the first job with a name, "" for any, for which all matches hold. It fails the test,
@@ -80,7 +91,7 @@ func (k *Kit) Job(id uint64) *Job {
 	if err != nil {
 		k.fatal("Job", err)
 	}
-	return &Job{response.GetJob(), k.t}
+	return &Job{response.GetJob(), k}
 }
 
 func (k *Kit) find(name string, matches []Match) (*query, []*Job) {
@@ -118,7 +129,7 @@ func (k *Kit) list(filter *joblinev1.JobFilter) []*Job {
 			k.fatal("ListJobs", err)
 		}
 		for _, job := range response.GetJobs() {
-			jobs = append(jobs, &Job{job, k.t})
+			jobs = append(jobs, &Job{job, k})
 		}
 		if token = response.GetNextPageToken(); token == "" {
 			return jobs
@@ -142,7 +153,7 @@ func (k *Kit) shown(jobs []*Job) string {
 			name += "/" + job.GetOptions().GetName()
 		}
 		state := strings.TrimPrefix(job.GetState().String(), "JOB_STATE_")
-		lines = append(lines, fmt.Sprintf("  %d %s %s %s", job.GetId(), name, state, short(job.GetPayload())))
+		lines = append(lines, fmt.Sprintf("  %d %s %s %s", job.GetId(), name, state, short(job.payload())))
 	}
 	if len(jobs) > shownJobs {
 		lines = append(lines, fmt.Sprintf("  and %d more", len(jobs)-shownJobs))

@@ -30,7 +30,7 @@ func (k *Kit) Drain(handlers ...func(*jobline.Worker)) {
 }
 
 // Work starts a worker with handlers, and returns when it is connected. It stops with the test. Options, which
-// may be nil, are its own; Connection is that of Options.Client unless it is set.
+// may be nil, are its own; Connection and Codec are those of Options.Client unless they are set.
 func (k *Kit) Work(options *jobline.WorkerOptions, handlers ...func(*jobline.Worker)) *jobline.Worker {
 	k.t.Helper()
 	worker, stop := k.work(options, handlers)
@@ -46,6 +46,9 @@ func (k *Kit) work(options *jobline.WorkerOptions, handlers []func(*jobline.Work
 	}
 	if own.Credentials == nil && own.Metadata == nil && own.DialOptions == nil {
 		own.Connection = k.options.Client.Connection
+	}
+	if own.Codec == nil {
+		own.Codec = k.options.Client.Codec
 	}
 	worker, err := jobline.NewWorker(k.Address, &own)
 	if err != nil {
@@ -105,7 +108,7 @@ func (k *Kit) WaitFor(count int, matches ...Match) []*Job {
 	}
 	var jobs []*Job
 	for _, job := range response.GetJobs() {
-		jobs = append(jobs, &Job{job, k.t})
+		jobs = append(jobs, &Job{job, k})
 	}
 	return jobs
 }
