@@ -3,6 +3,7 @@ package jobline
 import (
 	"bytes"
 	"context"
+	"reflect"
 	"time"
 )
 
@@ -20,6 +21,8 @@ type route struct {
 	queue, name string
 	size        int // 0: one job at a time
 	wait        time.Duration
+	payload     string // JSON Schemas; "" for none
+	result      string
 	one         func(context.Context, *LeasedJob) (encoded, error)
 	many        func(context.Context, []*LeasedJob, *answers) error
 }
@@ -30,10 +33,15 @@ type route struct {
 // ≤ 1 MiB; [NoResult] for none), or an error, which may be an [Outcome]. Its context is cancelled when
 // it should stop, with a [StopReason] as the cause. A panic fails the attempt.
 //
+// JSON Schemas of both types are announced, as encoding/json has them: operators see them, `jobline generate` makes
+// wrappers of them, and a queue with check_payloads refuses what does not fit. A field is required unless it has
+// omitempty or omitzero, or is a pointer. Bytes, any, and types that marshal themselves take anything.
+//
 // It panics for a second handler of the same jobs, for a queue that WorkerOptions.Queues does not
 // name, and once the worker runs: mistakes of the program.
 func Handle[T, R any](worker *Worker, queue, name string, handler func(ctx context.Context, job *Job[T]) (R, error)) {
-	worker.add(&route{queue: queue, name: name, one: func(ctx context.Context, leased *LeasedJob) (encoded, error) {
+	payload, result := schemaText(reflect.TypeFor[T]()), schemaText(reflect.TypeFor[R]())
+	worker.add(&route{queue: queue, name: name, payload: payload, result: result, one: func(ctx context.Context, leased *LeasedJob) (encoded, error) {
 		job := &Job[T]{LeasedJob: leased}
 		if err := decode(leased.Raw, &job.Payload); err != nil {
 			return encoded{}, err
@@ -84,7 +92,8 @@ func HandleBatch[T, R any](worker *Worker, queue, name string, options *BatchHan
 		options = &BatchHandlerOptions{}
 	}
 	worker.add(&route{
-		queue: queue, name: name, size: max(or(options.Size, 100), 1), wait: or(options.Wait, 50*time.Millisecond),
+		queue: queue, name: name, payload: schemaText(reflect.TypeFor[T]()), result: schemaText(reflect.TypeFor[R]()),
+		size: max(or(options.Size, 100), 1), wait: or(options.Wait, 50*time.Millisecond),
 		many: func(ctx context.Context, leased []*LeasedJob, answers *answers) error {
 			batch := &Batch[T, R]{answers: answers}
 			for _, one := range leased {

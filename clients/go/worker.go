@@ -162,8 +162,10 @@ func (w *Worker) opening() *joblinev1.StreamOpen {
 	for queue, weight := range o.Queues {
 		weights[queue] = int32(weight)
 	}
-	for key := range w.routes {
-		handler := &joblinev1.HandlerDescription{Queue: key.queue, Name: key.name}
+	for key, one := range w.routes {
+		handler := &joblinev1.HandlerDescription{
+			Queue: key.queue, Name: key.name, PayloadSchema: one.payload, ResultSchema: one.result,
+		}
 		if key.name == AnyName {
 			handler.Name, handler.AnyName = "", true
 		}
