@@ -40,6 +40,7 @@ type Worker struct {
 	isConnected bool
 	connect     chan struct{}
 	healthAt    string
+	entities    []func() // let go of them
 }
 
 // NewWorker returns a worker of the server at target, as New has it. Options may be nil.
@@ -118,6 +119,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		defer serveHealth(run, listener).close()
 		w.listensAt(listener.Addr().String())
 	}
+	defer letGoOfEntities(w.entities)
 	return run.untilStopped()
 }
 

@@ -30,7 +30,8 @@ func (k *Kit) Drain(handlers ...func(*jobline.Worker)) {
 }
 
 // Work starts a worker with handlers, and returns when it is connected. It stops with the test. Options, which
-// may be nil, are its own; Connection and Codec are those of Options.Client unless they are set.
+// may be nil, are its own; Connection and Codec are those of Options.Client unless they are set, and without a Logger
+// it logs nothing.
 func (k *Kit) Work(options *jobline.WorkerOptions, handlers ...func(*jobline.Worker)) *jobline.Worker {
 	k.t.Helper()
 	worker, stop := k.work(options, handlers)
@@ -40,9 +41,12 @@ func (k *Kit) Work(options *jobline.WorkerOptions, handlers ...func(*jobline.Wor
 
 func (k *Kit) work(options *jobline.WorkerOptions, handlers []func(*jobline.Worker)) (worker *jobline.Worker, stop func()) {
 	k.t.Helper()
-	own := jobline.WorkerOptions{Logger: discard}
+	own := jobline.WorkerOptions{}
 	if options != nil {
 		own = *options
+	}
+	if own.Logger == nil {
+		own.Logger = discard
 	}
 	if own.Credentials == nil && own.Metadata == nil && own.DialOptions == nil {
 		own.Connection = k.options.Client.Connection

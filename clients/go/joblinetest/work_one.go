@@ -36,7 +36,7 @@ func WorkOne[T, R any](k *Kit, handler func(context.Context, *jobline.Job[T]) (R
 		k.fatal("WorkOne", err)
 	}
 	k.bring(pushed.ID, queue, &own)
-	worker, stop := k.work(&jobline.WorkerOptions{Concurrency: 1, Window: 1, Logger: discard}, []func(*jobline.Worker){
+	worker, stop := k.work(&jobline.WorkerOptions{Concurrency: 1, Window: 1}, []func(*jobline.Worker){
 		func(worker *jobline.Worker) { jobline.Handle(worker, queue, jobline.AnyName, handler) },
 	})
 	_ = worker
