@@ -32,12 +32,15 @@ type Callback struct {
 	Options PushOptions
 }
 
-func (c *Callback) message() (*joblinev1.BatchCallback, error) {
+func (c *Callback) message(codec *Codec) (*joblinev1.BatchCallback, error) {
 	if c == nil {
 		return nil, nil
 	}
 	out, err := outgoing(c.Queue, c.Payload, &c.Options)
 	if err != nil {
+		return nil, err
+	}
+	if out, err = codec.sealJob(out, ""); err != nil {
 		return nil, err
 	}
 	options, err := out.Options.message("")
@@ -64,7 +67,7 @@ func (c *Client) CreateBatch(ctx context.Context, options *BatchOptions) (*jobli
 		from *Callback
 		into **joblinev1.BatchCallback
 	}{{options.OnSuccess, &request.OnSuccess}, {options.OnComplete, &request.OnComplete}, {options.OnFirstDeath, &request.OnFirstDeath}} {
-		if *one.into, err = one.from.message(); err != nil {
+		if *one.into, err = one.from.message(c.codec); err != nil {
 			return nil, err
 		}
 	}

@@ -22,6 +22,8 @@ type ClientOptions struct {
 	// BufferJobs and BufferBytes bound the single pushes that wait for the server; default 10,000 jobs
 	// and 64 MiB. A push that does not fit is refused with ErrBufferFull.
 	BufferJobs, BufferBytes int
+	// Codec seals what is pushed and opens what comes back; default none.
+	Codec *Codec
 	// Middleware wraps all that is pushed, the first outermost.
 	Middleware []PushMiddleware
 	// Propagator writes the trace context into the headers of jobs; default that of the otel package.
@@ -40,6 +42,7 @@ type Client struct {
 	calls      *pushCalls
 	pusher     *pusher
 	middleware []PushMiddleware
+	codec      *Codec
 	tracing    pushTracing
 }
 
@@ -69,8 +72,8 @@ func New(target string, options *ClientOptions) (*Client, error) {
 	return &Client{
 		link: l, jobs: joblinev1.NewJobServiceClient(channel), calls: calls,
 		pusher:     newPusher(l, calls, or(options.BufferJobs, 10_000), or(options.BufferBytes, 64<<20)),
-		middleware: options.Middleware,
-		tracing:    newPushTracing(options.Propagator, options.TracerProvider),
+		middleware: options.Middleware, codec: options.Codec,
+		tracing: newPushTracing(options.Propagator, options.TracerProvider),
 	}, nil
 }
 

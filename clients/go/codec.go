@@ -11,6 +11,10 @@ const jsonType = "application/json"
 // bytes. It returns ErrCodec for what has no JSON.
 func Encode(value any) (data []byte, contentType string, err error) { return encode(value) }
 
+// Decode reads a payload or a result into a value: as it is into a *[]byte or *json.RawMessage, as JSON into
+// anything else; nothing is the zero value. It returns ErrCodec for what is no such JSON.
+func Decode(data []byte, into any) error { return decode(data, into) }
+
 // encode returns the bytes of a value and their content type, "" for bytes.
 func encode(value any) ([]byte, string, error) {
 	switch v := value.(type) {

@@ -11,6 +11,10 @@ var (
 	ErrInvalidArgument = kind("invalid argument", ErrRefused)
 	// ErrCodec (of ErrInvalidArgument): a value has no JSON, or JSON is not of the declared type.
 	ErrCodec = kind("codec", ErrInvalidArgument)
+	// ErrSealed (of ErrCodec): a sealed frame cannot be read, see Codec. A worker settles such a job as DEAD.
+	ErrSealed = kind("sealed frame", ErrCodec)
+	// ErrKeyErased (of ErrSealed): the key of a sealed frame is not there any more.
+	ErrKeyErased = kind("key erased", ErrSealed)
 	// ErrPayloadMisfit (of ErrInvalidArgument): the payload fits no schema of its handlers.
 	ErrPayloadMisfit = kind("payload misfit", ErrInvalidArgument)
 

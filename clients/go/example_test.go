@@ -126,6 +126,34 @@ func ExampleHandleBatch() {
 	// Output: 42 <nil>
 }
 
+func ExampleHandleEntity() {
+	type Account struct{ Total int }
+	worker, err := jobline.NewWorker("", &jobline.WorkerOptions{Logger: quiet})
+	if err != nil {
+		log.Fatal(err)
+	}
+	accounts := jobline.NewEntities(worker, "account", &jobline.EntityOptions[Account]{
+		OnActivate: func(_ context.Context, key string) (*Account, error) { return &Account{Total: 100}, nil }, // loads it
+	})
+	jobline.HandleEntity(accounts, "deposit", func(_ context.Context, account *Account, job *jobline.Job[int]) (int, error) {
+		account.Total += job.Payload
+		return account.Total, nil // once it is saved
+	})
+	defer work(worker)()
+	client, err := jobline.New("", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	anna := client.Entity("account", "a-1", nil)
+	for range 2 {
+		fmt.Println(jobline.Call[int](context.Background(), anna, "deposit", 20, nil))
+	}
+	// Output:
+	// 120 <nil>
+	// 140 <nil>
+}
+
 func ExampleWaitFor() {
 	worker, err := jobline.NewWorker("", &jobline.WorkerOptions{Logger: quiet})
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"sync"
+	"time"
 
 	"github.com/jobline/jobline/clients/go/internal/stream"
 )
@@ -13,7 +14,11 @@ import (
 func (r *workerRun) runJob(s *slot, route *route, job *stream.Job) {
 	leased := newLeasedJob(r, job)
 	jobs := []*LeasedJob{leased}
-	var result []byte
+	if err := leased.open(); err != nil {
+		r.settleUnread(leased, err)
+		return
+	}
+	var result encoded
 	r.execute(s, jobs, func(ctx context.Context, _ []*LeasedJob) (err error) {
 		result, err = route.one(ctx, leased)
 		return err
@@ -26,9 +31,15 @@ func (r *workerRun) runJob(s *slot, route *route, job *stream.Job) {
 func (r *workerRun) runBatch(s *slot, w work) {
 	var jobs []*LeasedJob
 	for _, job := range w.jobs {
-		if job.IsHeld() {
-			jobs = append(jobs, newLeasedJob(r, job))
+		if !job.IsHeld() {
+			continue
 		}
+		leased := newLeasedJob(r, job)
+		if err := leased.open(); err != nil {
+			r.settleUnread(leased, err)
+			continue
+		}
+		jobs = append(jobs, leased)
 	}
 	if len(jobs) == 0 {
 		return
@@ -43,9 +54,9 @@ func (r *workerRun) runBatch(s *slot, w work) {
 			case ok:
 				r.settle(ctx, job, answer.result, answer.err)
 			case err != nil:
-				r.settle(ctx, job, nil, err)
+				r.settle(ctx, job, encoded{}, err)
 			default:
-				r.settle(ctx, job, nil, errForgotten)
+				r.settle(ctx, job, encoded{}, errForgotten)
 			}
 		}
 	})
@@ -60,6 +71,9 @@ func (r *workerRun) execute(s *slot, jobs []*LeasedJob, handler Handler, settle 
 	if !r.begin(jobs) {
 		return
 	}
+	if r.hasHealth {
+		defer r.timeHandler(jobs[0].Name, time.Now())
+	}
 	hasReturned := false
 	defer func() {
 		if !hasReturned { // runtime.Goexit
@@ -69,6 +83,10 @@ func (r *workerRun) execute(s *slot, jobs []*LeasedJob, handler Handler, settle 
 	err := r.call(ctx, jobs, handler)
 	hasReturned = true
 	settle(ctx, err)
+}
+
+func (r *workerRun) timeHandler(name string, began time.Time) {
+	r.metrics.took(name, time.Since(began))
 }
 
 // begin reports whether any of the jobs is held, just before their handler begins.
@@ -114,11 +132,11 @@ type answers struct {
 }
 
 type answer struct {
-	result []byte
+	result encoded
 	err    error
 }
 
-func (a *answers) set(job *LeasedJob, result []byte, err error) {
+func (a *answers) set(job *LeasedJob, result encoded, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.given == nil {

@@ -3,6 +3,7 @@ package jobline
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
 
 	"github.com/jobline/jobline/clients/go/joblinev1"
 )
@@ -32,7 +33,7 @@ func (c *Client) PushFlow(ctx context.Context, root FlowJob) ([]uint64, error) {
 func (c *Client) pushFlow(ctx context.Context, roots []FlowJob, parent *joblinev1.FlowParent, requestID string) ([]uint64, error) {
 	request := &joblinev1.PushFlowRequest{RequestId: requestID, Parent: parent}
 	for i := range roots {
-		if _, err := putFlowJob(request, &roots[i]); err != nil {
+		if _, err := c.putFlowJob(request, &roots[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -44,8 +45,13 @@ func (c *Client) pushFlow(ctx context.Context, roots []FlowJob, parent *joblinev
 }
 
 // putFlowJob puts a job and those below it into a request, and returns its index.
-func putFlowJob(request *joblinev1.PushFlowRequest, job *FlowJob) (uint32, error) {
+func (c *Client) putFlowJob(request *joblinev1.PushFlowRequest, job *FlowJob) (uint32, error) {
 	out, err := outgoing(job.Queue, job.Payload, &job.Options)
+	if err != nil {
+		return 0, err
+	}
+	// The same request again has the same bytes.
+	out, err = c.codec.sealJob(out, fmt.Sprint(request.RequestId, len(request.Jobs)))
 	if err != nil {
 		return 0, err
 	}
@@ -57,7 +63,7 @@ func putFlowJob(request *joblinev1.PushFlowRequest, job *FlowJob) (uint32, error
 	place := uint32(len(request.Jobs))
 	request.Jobs = append(request.Jobs, message)
 	for i := range job.Children {
-		child, err := putFlowJob(request, &job.Children[i])
+		child, err := c.putFlowJob(request, &job.Children[i])
 		if err != nil {
 			return 0, err
 		}
@@ -75,7 +81,7 @@ type Child struct {
 	// Result is what it returned: JSON, or bytes. Results have ≤ 1 MiB together; the rest is empty,
 	// and WaitOne returns it.
 	Result []byte
-	// ResultBytes is how large its result is.
+	// ResultBytes is how large its result is, as the server has it.
 	ResultBytes int64
 }
 
@@ -89,9 +95,14 @@ func (c *Client) Children(ctx context.Context, id uint64) ([]Child, error) {
 	}
 	var children []Child
 	for _, node := range response.GetJobs() {
-		if node.GetId() != id {
-			children = append(children, Child{node.GetId(), node.GetQueue(), node.GetName(), node.GetState(), node.GetResult(), node.GetResultBytes()})
+		if node.GetId() == id {
+			continue
 		}
+		result, _, err := c.codec.Open(node.GetResult())
+		if err != nil {
+			return nil, aboutJob(err, node.GetId())
+		}
+		children = append(children, Child{node.GetId(), node.GetQueue(), node.GetName(), node.GetState(), result, node.GetResultBytes()})
 	}
 	return children, nil
 }

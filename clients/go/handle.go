@@ -3,6 +3,7 @@ package jobline
 import (
 	"bytes"
 	"context"
+	"reflect"
 	"time"
 )
 
@@ -20,7 +21,9 @@ type route struct {
 	queue, name string
 	size        int // 0: one job at a time
 	wait        time.Duration
-	one         func(context.Context, *LeasedJob) ([]byte, error)
+	payload     string // JSON Schemas; "" for none
+	result      string
+	one         func(context.Context, *LeasedJob) (encoded, error)
 	many        func(context.Context, []*LeasedJob, *answers) error
 }
 
@@ -30,17 +33,22 @@ type route struct {
 // ≤ 1 MiB; [NoResult] for none), or an error, which may be an [Outcome]. Its context is cancelled when
 // it should stop, with a [StopReason] as the cause. A panic fails the attempt.
 //
+// JSON Schemas of both types are announced, as encoding/json has them: operators see them, `jobline generate` makes
+// wrappers of them, and a queue with check_payloads refuses what does not fit. A field is required unless it has
+// omitempty or omitzero, or is a pointer. Bytes, any, and types that marshal themselves take anything.
+//
 // It panics for a second handler of the same jobs, for a queue that WorkerOptions.Queues does not
 // name, and once the worker runs: mistakes of the program.
 func Handle[T, R any](worker *Worker, queue, name string, handler func(ctx context.Context, job *Job[T]) (R, error)) {
-	worker.add(&route{queue: queue, name: name, one: func(ctx context.Context, leased *LeasedJob) ([]byte, error) {
+	payload, result := schemaText(reflect.TypeFor[T]()), schemaText(reflect.TypeFor[R]())
+	worker.add(&route{queue: queue, name: name, payload: payload, result: result, one: func(ctx context.Context, leased *LeasedJob) (encoded, error) {
 		job := &Job[T]{LeasedJob: leased}
 		if err := decode(leased.Raw, &job.Payload); err != nil {
-			return nil, err
+			return encoded{}, err
 		}
 		result, err := handler(ctx, job)
 		if err != nil {
-			return nil, err
+			return encoded{}, err
 		}
 		return encodeResult(result)
 	}})
@@ -72,7 +80,7 @@ func (b *Batch[T, R]) Fail(job *Job[T], err error) {
 	if err == nil {
 		err = newError(ErrInvalidArgument, "the batch handler failed the job without an error")
 	}
-	b.answers.set(job.LeasedJob, nil, err)
+	b.answers.set(job.LeasedJob, encoded{}, err)
 }
 
 // HandleBatch makes a function the handler of many jobs at a time. It answers each by Done or Fail: a
@@ -84,13 +92,14 @@ func HandleBatch[T, R any](worker *Worker, queue, name string, options *BatchHan
 		options = &BatchHandlerOptions{}
 	}
 	worker.add(&route{
-		queue: queue, name: name, size: max(or(options.Size, 100), 1), wait: or(options.Wait, 50*time.Millisecond),
+		queue: queue, name: name, payload: schemaText(reflect.TypeFor[T]()), result: schemaText(reflect.TypeFor[R]()),
+		size: max(or(options.Size, 100), 1), wait: or(options.Wait, 50*time.Millisecond),
 		many: func(ctx context.Context, leased []*LeasedJob, answers *answers) error {
 			batch := &Batch[T, R]{answers: answers}
 			for _, one := range leased {
 				job := &Job[T]{LeasedJob: one}
 				if err := decode(one.Raw, &job.Payload); err != nil {
-					answers.set(one, nil, err)
+					answers.set(one, encoded{}, err)
 					continue
 				}
 				batch.Jobs = append(batch.Jobs, job)
@@ -103,21 +112,27 @@ func HandleBatch[T, R any](worker *Worker, queue, name string, options *BatchHan
 	})
 }
 
-func encodeResult(result any) ([]byte, error) {
+// encoded is a value as bytes, and what these are: "" for bytes.
+type encoded struct {
+	data        []byte
+	contentType string
+}
+
+func encodeResult(result any) (encoded, error) {
 	if _, isNone := result.(NoResult); isNone {
-		return nil, nil
+		return encoded{}, nil
 	}
 	data, contentType, err := encode(result)
 	if err != nil {
-		return nil, err
+		return encoded{}, err
 	}
 	if contentType != "" && bytes.Equal(data, []byte("null")) {
-		return nil, nil // a nil pointer, map or slice
+		return encoded{}, nil // a nil pointer, map or slice
 	}
 	if len(data) > resultBytesMax {
-		return nil, newError(ErrCodec, "a result is at most 1 MiB, not %d bytes", len(data))
+		return encoded{}, newError(ErrCodec, "a result is at most 1 MiB, not %d bytes", len(data))
 	}
-	return data, nil
+	return encoded{data, contentType}, nil
 }
 
 // Handler runs the jobs of one call of a handler: one, or those of a batch.

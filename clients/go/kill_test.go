@@ -1,18 +1,10 @@
 package jobline_test
 
 import (
-	"bufio"
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"math/rand/v2"
-	"os"
-	"os/exec"
-	"strconv"
-	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -181,78 +173,5 @@ func TestPausedServerIsTakenUpAgain(t *testing.T) {
 	}
 	if err := <-answered; err != nil {
 		t.Error(err)
-	}
-}
-
-func init() {
-	roles["worker"] = func() {
-		worker, err := jobline.NewWorker(os.Getenv("JOBLINE_SERVER"), &jobline.WorkerOptions{
-			Concurrency: 4, StopSignals: []os.Signal{syscall.SIGTERM}, Logger: quiet,
-		})
-		if err != nil {
-			panic(err)
-		}
-		jobline.Handle(worker, "signals", "", func(_ context.Context, job *jobline.Job[int]) (int, error) {
-			time.Sleep(time.Duration(job.Payload%5) * time.Millisecond)
-			fmt.Println("ran", job.Payload, job.Attempt, job.Reason)
-			return job.Attempt, nil
-		})
-		if err := worker.Run(context.Background()); err != nil {
-			fmt.Println("failed", err)
-			os.Exit(1)
-		}
-	}
-}
-
-// TestSIGTERMAtAnyMoment stops worker processes at random moments: each job runs once, and none uses
-// up an attempt or is lost.
-func TestSIGTERMAtAnyMoment(t *testing.T) {
-	t.Parallel()
-	server, ctx := startServer(t), newContext(t)
-	client := clientOf(t, server.Address, nil)
-	const jobs = 1_500
-	var payloads []jobline.NewJob
-	for i := range jobs {
-		payloads = append(payloads, jobline.NewJob{Payload: i})
-	}
-	// More than a thousand of them travel in a run.
-	pushed := must[[]jobline.Pushed](t)(client.PushMany(ctx, "signals", payloads, nil))
-	ran := map[int]int{}
-	for round := 0; len(ran) < jobs; round++ {
-		if round > 200 {
-			t.Fatalf("%d of %d jobs ran", len(ran), jobs)
-		}
-		process := exec.Command(os.Args[0])
-		process.Env = append(os.Environ(), roleVariable+"=worker", "JOBLINE_SERVER="+server.Address)
-		output := must[io.ReadCloser](t)(process.StdoutPipe())
-		if err := process.Start(); err != nil {
-			t.Fatal(err)
-		}
-		timer := time.AfterFunc(time.Duration(20+rand.IntN(400))*time.Millisecond, func() { _ = process.Process.Signal(syscall.SIGTERM) })
-		for words := bufio.NewScanner(output); words.Scan(); {
-			fields := strings.Fields(words.Text())
-			if len(fields) != 4 || fields[0] != "ran" || fields[2] != "1" {
-				t.Errorf("the worker said %q", words.Text())
-				continue
-			}
-			payload, _ := strconv.Atoi(fields[1])
-			ran[payload]++
-		}
-		// Before its handler is set the signal ends the process: that is no stop of a worker.
-		err := process.Wait()
-		timer.Stop()
-		if err != nil && process.ProcessState.ExitCode() != -1 {
-			t.Fatalf("the worker ended with %v", err)
-		}
-	}
-	for _, one := range pushed {
-		if end := must[jobline.JobEnd](t)(client.WaitOne(ctx, one.ID)); end.Err() != nil {
-			t.Errorf("%+v", end)
-		}
-	}
-	for payload, count := range ran {
-		if count != 1 {
-			t.Errorf("job %d ran %d times", payload, count)
-		}
 	}
 }

@@ -44,7 +44,7 @@ type LeasedJob struct {
 	ContinuesGroup bool
 	// JobKey is its idempotency key, or "".
 	JobKey string
-	// Raw is the payload as it was pushed, ContentType what that is.
+	// Raw is the payload as it was pushed, opened if it was sealed; ContentType what that is.
 	Raw         []byte
 	ContentType string
 	// Lease is how long the worker may stay silent. Leases are kept alive by the worker.
@@ -54,6 +54,8 @@ type LeasedJob struct {
 	run        *workerRun
 	cancel     context.CancelCauseFunc
 	stopReason atomic.Pointer[StopReason]
+
+	keyID string // of the frame of its payload; "" if that was not encrypted
 
 	mu         sync.Mutex
 	checkpoint []byte
@@ -147,7 +149,7 @@ func (j *LeasedJob) Log(level LogLevel, text string) {
 // Partial sends a piece of the result, bytes or any value as JSON, 1 byte … 64 KiB, to those who wait
 // with Client.Partials.
 func (j *LeasedJob) Partial(value any) error {
-	data, _, err := encode(value)
+	data, err := j.encode(value)
 	if err != nil {
 		return err
 	}
@@ -160,7 +162,7 @@ func (j *LeasedJob) Partial(value any) error {
 
 // SaveCheckpoint saves bytes, or any value as JSON, ≤ 64 KiB, for a later attempt.
 func (j *LeasedJob) SaveCheckpoint(value any) error {
-	data, _, err := encode(value)
+	data, err := j.encode(value)
 	if err != nil {
 		return err
 	}
@@ -186,7 +188,7 @@ func (j *LeasedJob) Checkpoint(into any) (bool, error) {
 	if len(data) == 0 {
 		return false, nil
 	}
-	return true, decode(data, into)
+	return true, j.decode(data, into)
 }
 
 // Children returns the jobs that this one waited for, with their results, in their order.

@@ -26,6 +26,11 @@ func (o *own) isPlain() bool {
 	return o.jobKey == "" && o.uniqueKey == "" && o.group == "" && len(o.headers) == 0
 }
 
+// isPlainBut reports whether a push has nothing of its own but headers that all share.
+func (o *own) isPlainBut(headers map[string]string) bool {
+	return o.jobKey == "" && o.uniqueKey == "" && o.group == "" && maps.Equal(o.headers, headers)
+}
+
 // message returns the options as the protocol has them, all but JobKey, the start and AckLevel.
 // It returns nil for options that say nothing.
 func (o *PushOptions) message(contentType string) (*joblinev1.JobOptions, error) {

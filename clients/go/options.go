@@ -59,10 +59,15 @@ const (
 	UniqueAfterActive = joblinev1.UniqueMode_UNIQUE_MODE_AFTER_ACTIVE
 	UniqueSupersede   = joblinev1.UniqueMode_UNIQUE_MODE_SUPERSEDE
 
+	StateScheduled = joblinev1.JobState_JOB_STATE_SCHEDULED
+	StateBlocked   = joblinev1.JobState_JOB_STATE_BLOCKED
+	StateReady     = joblinev1.JobState_JOB_STATE_READY
+	StateActive    = joblinev1.JobState_JOB_STATE_ACTIVE
 	StateCompleted = joblinev1.JobState_JOB_STATE_COMPLETED
 	StateDead      = joblinev1.JobState_JOB_STATE_DEAD
 	StateCancelled = joblinev1.JobState_JOB_STATE_CANCELLED
 	StateExpired   = joblinev1.JobState_JOB_STATE_EXPIRED
+	StateStale     = joblinev1.JobState_JOB_STATE_STALE
 
 	LogDebug   = joblinev1.LogLevel_LOG_LEVEL_DEBUG
 	LogInfo    = joblinev1.LogLevel_LOG_LEVEL_INFO

@@ -22,7 +22,7 @@ func (j *LeasedJob) phase() string {
 // FinishPhase finishes the current phase, with bytes or any value as JSON as its result; nil for none.
 // Results have ≤ 1 MiB for all phases of the job.
 func (j *LeasedJob) FinishPhase(name string, result any) error {
-	data, _, err := encode(result)
+	data, err := j.encode(result)
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func (j *LeasedJob) PhaseResult(name string, into any) (bool, error) {
 	defer j.mu.Unlock()
 	for i, data := range j.finished {
 		if j.job.Options().GetPhases()[i] == name {
-			return true, decode(data, into)
+			return true, j.decode(data, into)
 		}
 	}
 	return false, nil

@@ -34,16 +34,24 @@ func (c *Client) Push(ctx context.Context, queue string, payload any, options *P
 		return Pushed{}, err
 	}
 	if c.middleware == nil && !c.tracing.isOn() {
-		return c.pusher.push(ctx, out)
+		return c.pushOne(ctx, out)
 	}
 	pushed, err := c.through(ctx, []*Outgoing{out}, func(ctx context.Context, jobs []*Outgoing) ([]Pushed, error) {
-		one, err := c.pusher.push(ctx, jobs[0])
+		one, err := c.pushOne(ctx, jobs[0])
 		return []Pushed{one}, err
 	})
 	if err != nil {
 		return Pushed{}, err
 	}
 	return pushed[0], nil
+}
+
+func (c *Client) pushOne(ctx context.Context, out *Outgoing) (Pushed, error) {
+	sealed, err := c.codec.sealJob(out, "")
+	if err != nil {
+		return Pushed{}, err
+	}
+	return c.pusher.push(ctx, sealed)
 }
 
 // PushManyOptions are options of a call that pushes many jobs.
@@ -88,7 +96,11 @@ func (c *Client) PushMany(ctx context.Context, queue string, jobs []NewJob, opti
 }
 
 func (c *Client) pushMany(ctx context.Context, outs []*Outgoing, options *PushManyOptions) ([]Pushed, error) {
-	request, err := requestOfMany(outs)
+	sealed, err := c.codec.sealJobs(outs, options.RequestID)
+	if err != nil {
+		return nil, err
+	}
+	request, err := requestOfMany(sealed)
 	if err != nil {
 		return nil, err
 	}

@@ -33,7 +33,7 @@ func (c *Client) PushPayloads(ctx context.Context, queue string, payloads [][]by
 	if len(payloads) == 0 {
 		return Lot{}, nil
 	}
-	if c.middleware != nil || c.tracing.isOn() {
+	if c.middleware != nil || c.codec != nil || c.tracing.isOn() {
 		return c.lotThrough(ctx, queue, payloads, options)
 	}
 	request := &joblinev1.PushRequest{Queue: queue, Payloads: payloads}
@@ -99,11 +99,11 @@ func inColumns(outs []*Outgoing) []*push {
 		if err != nil || (i > 0 && one.key != pushes[0].key) {
 			return nil
 		}
-		areAllPlain = areAllPlain && one.own.isPlain()
+		pushes[i] = one
+		areAllPlain = areAllPlain && one.own.isPlainBut(pushes[0].own.headers)
 		if len(outs) > rowsMax && !areAllPlain {
 			return nil
 		}
-		pushes[i] = one
 	}
 	return pushes
 }

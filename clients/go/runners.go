@@ -234,6 +234,7 @@ func (r *runners) replace(key handlerKey) (jobs []*LeasedJob, stack string) {
 	}
 	key.slot.replaced = true
 	r.stuck++
+	r.run.metrics.abandoned.Add(1)
 	r.startOne()
 	return key.slot.jobs, stackOf(key.slot.goroutine)
 }

@@ -37,7 +37,7 @@ type Schedule struct {
 
 // UpsertSchedule creates a schedule, or changes one that exists, which keeps its counts.
 func (c *Client) UpsertSchedule(ctx context.Context, name string, schedule Schedule) (*joblinev1.Schedule, error) {
-	settings, err := schedule.message()
+	settings, err := schedule.message(c.codec)
 	if err != nil {
 		return nil, err
 	}
@@ -70,9 +70,12 @@ func (c *Client) schedules() joblinev1.ScheduleServiceClient {
 	return joblinev1.NewScheduleServiceClient(c.link.channel)
 }
 
-func (s *Schedule) message() (*joblinev1.ScheduleSettings, error) {
+func (s *Schedule) message(codec *Codec) (*joblinev1.ScheduleSettings, error) {
 	out, err := outgoing(s.Queue, s.Payload, &s.Options)
 	if err != nil {
+		return nil, err
+	}
+	if out, err = codec.sealJob(out, ""); err != nil {
 		return nil, err
 	}
 	job, err := rowOf(out.Payload, &out.Options)

@@ -23,9 +23,15 @@ const (
 )
 
 // settle settles a job by what its handler returned.
-func (r *workerRun) settle(ctx context.Context, job *LeasedJob, result []byte, err error) {
+func (r *workerRun) settle(ctx context.Context, job *LeasedJob, result encoded, err error) {
 	if err == nil {
-		r.session.ack(job.job, result)
+		if err = job.seal(&result); err == nil {
+			r.session.ack(job.job, result.data)
+			return
+		}
+	}
+	if errors.Is(err, ErrSealed) {
+		r.settleUnread(job, err)
 		return
 	}
 	if outcome := outcomeIn(err); outcome != nil {
@@ -46,6 +52,22 @@ func isStop(ctx context.Context, err error) bool {
 	}
 	var reason StopReason
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.As(err, &reason)
+}
+
+// settleUnread settles a job of which something cannot be opened, or sealed: no later attempt could, unless the
+// codec or the key ring is at fault.
+func (r *workerRun) settleUnread(job *LeasedJob, err error) {
+	if !errors.Is(err, ErrSealed) {
+		r.fail(job, err, nil)
+		return
+	}
+	m := errorMessage(err)
+	m.Type = "CodecError"
+	if errors.Is(err, ErrKeyErased) {
+		m.Type = "KeyErased"
+	}
+	r.log.Error("a job cannot be read, and is dead", "job", job.ID, "queue", job.Queue, "name", job.Name, "type", m.Type, "error", m.Message)
+	r.session.settle(failItem(job, m, joblinev1.FailAction_FAIL_ACTION_DEAD))
 }
 
 func (r *workerRun) settleOutcome(job *LeasedJob, outcome *Outcome, err error) {

@@ -31,6 +31,8 @@ type sharedSession struct {
 	items    []stream.Item
 
 	done, failed, released, lost atomic.Int64
+	metrics                      *workerMetrics
+	downSince                    atomic.Int64 // in nanoseconds since 1970; 0 while there is a stream
 }
 
 type ackOf struct {
@@ -38,11 +40,13 @@ type ackOf struct {
 	result []byte
 }
 
-func newSharedSession(session *stream.Session, window *pacing.Window, log *slog.Logger) *sharedSession {
-	return &sharedSession{
-		session: session, window: window, log: log,
+func newSharedSession(session *stream.Session, window *pacing.Window, log *slog.Logger, metrics *workerMetrics) *sharedSession {
+	s := &sharedSession{
+		session: session, window: window, log: log, metrics: metrics,
 		wake: make(chan struct{}, 1),
 	}
+	s.downSince.Store(time.Now().UnixNano())
+	return s
 }
 
 func (s *sharedSession) wakeWriter() {
@@ -113,6 +117,7 @@ func (s *sharedSession) handOver(job *stream.Job, isLost bool) {
 			s.lost.Add(1)
 		} else {
 			s.released.Add(1)
+			s.metrics.settled[countReleased].Add(1)
 		}
 	})
 }
@@ -127,6 +132,16 @@ func (s *sharedSession) disconnect() {
 	s.mu.Lock()
 	s.session.Disconnect()
 	s.mu.Unlock()
+	s.downSince.CompareAndSwap(0, time.Now().UnixNano())
+}
+
+// downFor returns how long there has been no stream; 0 while there is one.
+func (s *sharedSession) downFor(now time.Time) time.Duration {
+	since := s.downSince.Load()
+	if since == 0 {
+		return 0
+	}
+	return now.Sub(time.Unix(0, since))
 }
 
 // handle handles a frame of the server and returns what it brought.
@@ -137,6 +152,9 @@ func (s *sharedSession) handle(frame *joblinev1.StreamResponse) *stream.Received
 	received := s.session.Handle(now, frame)
 	s.measure(now)
 	s.mu.Unlock()
+	if received.IsOpened {
+		s.downSince.Store(0)
+	}
 	for _, report := range received.Reports {
 		s.count(report)
 	}
@@ -170,6 +188,7 @@ func (s *sharedSession) takeOutcomes() {
 		}
 	}
 	s.done.Add(done)
+	s.metrics.settled[countCompleted].Add(done)
 	s.lost.Add(int64(len(acks)) - done)
 	for _, item := range items {
 		s.takeItem(item)
@@ -183,11 +202,13 @@ func (s *sharedSession) takeItem(item stream.Item) {
 	switch {
 	case !isHeld:
 		s.lost.Add(1)
+		return
 	case isFail:
 		s.failed.Add(1)
 	default:
 		s.released.Add(1)
 	}
+	s.metrics.settle(item)
 }
 
 // count corrects the counts for a settle that came too late, and logs jobs that died.
@@ -231,6 +252,7 @@ func (s *sharedSession) release(of func(*stream.Session) int) int {
 	s.takeOutcomes()
 	count := of(s.session)
 	s.released.Add(int64(count))
+	s.metrics.settled[countReleased].Add(int64(count))
 	s.wakeWriter()
 	return count
 }

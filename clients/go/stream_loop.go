@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jobline/jobline/clients/go/internal/pauses"
@@ -26,6 +27,7 @@ type streamLoop struct {
 	log        *slog.Logger
 	life       context.Context
 	end        context.CancelFunc
+	reconnects *atomic.Int64
 
 	mu     sync.Mutex
 	hangUp context.CancelFunc // of the current stream; nil without one
@@ -212,6 +214,7 @@ func (l *streamLoop) logOpened(received *stream.Received) {
 	case !l.wasConnected:
 		l.log.Info("connected", "server", l.target)
 	case !l.lostAt.IsZero():
+		l.reconnects.Add(1)
 		l.log.Info("connected again", "server", l.target, "after", time.Since(l.lostAt), "leases_kept", received.IsResumed)
 	}
 	l.wasConnected, l.lostAt = true, time.Time{}

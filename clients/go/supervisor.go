@@ -123,6 +123,8 @@ func (r *workerRun) finishRunning() {
 func (r *workerRun) releaseRest() {
 	released := r.session.release((*stream.Session).ReleaseAll)
 	if count, stacks := r.runners.stacks(); count > 0 {
+		_, isCounted := r.runners.counts()
+		r.metrics.abandoned.Add(int64(count - isCounted))
 		r.log.Error("handlers did not stop in time", "handlers", count, "released", released, "stacks", stacks)
 	}
 }

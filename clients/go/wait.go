@@ -18,7 +18,8 @@ const waitMax = time.Hour
 
 // Wait yields how jobs end, each as it ends; ended ones come at once. Ids are ≤ 10,000. A broken
 // connection is opened again. It ends when all have ended, or with ErrWaitTimeout when ctx ends (the
-// jobs go on), or with a refusal.
+// jobs go on), or with a refusal. A result that cannot be opened is yielded as such an error (ErrCodec) beside its
+// end.
 func (c *Client) Wait(ctx context.Context, ids ...uint64) iter.Seq2[JobEnd, error] {
 	return func(yield func(JobEnd, error) bool) {
 		for response, err := range c.responses(ctx, ids, false) {
@@ -26,7 +27,9 @@ func (c *Client) Wait(ctx context.Context, ids ...uint64) iter.Seq2[JobEnd, erro
 				yield(JobEnd{}, err)
 				return
 			}
-			if !yield(endOf(response), nil) {
+			end := endOf(response)
+			end.Result, _, err = c.codec.Open(end.Result)
+			if !yield(end, aboutJob(err, end.ID)) {
 				return
 			}
 		}
@@ -72,7 +75,8 @@ func (c *Client) Partials(ctx context.Context, id uint64) iter.Seq2[Partial, err
 				continue
 			}
 			last = piece
-			if !yield(piece, nil) {
+			piece.Data, _, err = c.codec.Open(piece.Data)
+			if !yield(piece, aboutJob(err, piece.ID)) {
 				return
 			}
 		}

@@ -3,62 +3,15 @@ package jobline
 import (
 	"context"
 	"fmt"
-	"log/slog"
+	"maps"
 	"os"
 	"os/signal"
 	"slices"
 	"sync"
-	"time"
-
-	"go.opentelemetry.io/otel/propagation"
-	"go.opentelemetry.io/otel/trace"
 
 	"github.com/jobline/jobline/clients/go/internal/pacing"
 	"github.com/jobline/jobline/clients/go/joblinev1"
 )
-
-// WorkerOptions are the settings of a Worker. The zero value is plaintext with the defaults below.
-type WorkerOptions struct {
-	Connection
-
-	// Concurrency is how many handlers run at once; default 16.
-	Concurrency int
-	// Window is how many jobs to have at hand, started ones included, ≤ 100,000; 0 follows the work,
-	// None pauses. WindowBytes of their payloads; default 64 MiB.
-	Window      int
-	WindowBytes int64
-	// Lease overrides the jobs' own, 1 s … 12 h. Leases are kept alive however long a handler takes.
-	Lease time.Duration
-	// Queues are all that the worker takes from, with weights 1 … 1,000; default those of its handlers,
-	// alike.
-	Queues map[string]int
-	// ID and Labels are what operators see; default host and process id. Version is that of the
-	// program, for PushOptions.MinWorkerVersion.
-	ID      string
-	Version string
-	Labels  map[string]string
-	// SoftStop is how long handlers may take to finish once the worker stops, default 20 s; HardStop how
-	// long to end after their contexts are cancelled then, default 5 s. What is left is released.
-	SoftStop, HardStop time.Duration
-	// CancelGrace is how long a handler may run on when its job was cancelled or its lease is lost,
-	// default 30 s. One that does is logged with its stack and counted as Stuck; another takes its place.
-	CancelGrace time.Duration
-	// ExitWhenIdle ends Run when the worker had no job for so long; default never.
-	ExitWhenIdle time.Duration
-	// StopSignals stop the worker, such as syscall.SIGTERM and os.Interrupt; a second one begins the next
-	// stage at once. Default none: the program's context decides.
-	StopSignals []os.Signal
-	// Middleware wraps each call of a handler, the first outermost.
-	Middleware []Middleware
-	// Propagator reads the trace context from the headers of jobs; default that of the otel package.
-	Propagator propagation.TextMapPropagator
-	// TracerProvider makes a span of each call of a handler, which links to the producer's, or with
-	// TraceAsChild is its child; default none.
-	TracerProvider trace.TracerProvider
-	TraceAsChild   bool
-	// Logger gets connections, attempts that fail, and jobs that die; default slog.Default.
-	Logger *slog.Logger
-}
 
 // WorkerStats is what a worker has done since it started, and what it is doing.
 type WorkerStats struct {
@@ -86,6 +39,8 @@ type Worker struct {
 	hasRun      bool
 	isConnected bool
 	connect     chan struct{}
+	healthAt    string
+	entities    []func() // let go of them
 }
 
 // NewWorker returns a worker of the server at target, as New has it. Options may be nil.
@@ -109,42 +64,6 @@ func NewWorker(target string, options *WorkerOptions) (*Worker, error) {
 	}, nil
 }
 
-func (o *WorkerOptions) check() error {
-	switch {
-	case o.Concurrency < 0:
-		return refuse("Concurrency", "must be at least 1, not %d", o.Concurrency)
-	case o.Window < None || o.Window > pacing.WindowMax:
-		return refuse("Window", "must be 1 … 100,000 or None, not %d", o.Window)
-	case o.WindowBytes < 0:
-		return refuse("WindowBytes", "must not be negative, and is %d", o.WindowBytes)
-	case o.Lease != 0 && (o.Lease < time.Second || o.Lease > 12*time.Hour):
-		return refuse("Lease", "must be 1 s … 12 h, not %s", o.Lease)
-	}
-	for _, span := range []time.Duration{o.SoftStop, o.HardStop, o.CancelGrace, o.ExitWhenIdle} {
-		if span < 0 {
-			return refuse("options", "times of a worker must not be negative, and one is %s", span)
-		}
-	}
-	return nil
-}
-
-func (o *WorkerOptions) fill() {
-	o.Concurrency = or(o.Concurrency, 16)
-	switch o.Window {
-	case 0:
-		o.Window = -1 // follows the work
-	case None:
-		o.Window = 0
-	}
-	o.WindowBytes = or(o.WindowBytes, 64<<20)
-	o.SoftStop = or(o.SoftStop, 20*time.Second)
-	o.HardStop = or(o.HardStop, 5*time.Second)
-	o.CancelGrace = or(o.CancelGrace, 30*time.Second)
-	if o.Logger == nil {
-		o.Logger = slog.Default()
-	}
-}
-
 func (w *Worker) add(one *route) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -163,7 +82,7 @@ func (w *Worker) add(one *route) {
 // Run runs jobs until ctx ends, Stop is called or a signal of StopSignals comes; then it drains:
 // handlers may finish, then their contexts are cancelled, then the rest is released. It returns nil
 // after a drain, and what makes a stream impossible: ErrInvalidArgument, ErrNotServed,
-// ErrPermissionDenied, ErrUnauthenticated. While there is no server it tries again. A worker runs
+// ErrPermissionDenied, ErrUnauthenticated; a health port that is taken is ErrInvalidArgument. While there is no server it tries again. A worker runs
 // once: ErrClosed.
 //
 // Handlers get the values of ctx, but not its end.
@@ -191,7 +110,31 @@ func (w *Worker) Run(ctx context.Context) error {
 	w.mu.Lock()
 	w.run = run
 	w.mu.Unlock()
+	if w.options.HealthAddress != "" {
+		listener, err := listenHealth(w.options.HealthAddress)
+		if err != nil {
+			return err
+		}
+		run.hasHealth = true
+		defer serveHealth(run, listener).close()
+		w.listensAt(listener.Addr().String())
+	}
+	defer letGoOfEntities(w.entities)
 	return run.untilStopped()
+}
+
+func (w *Worker) listensAt(address string) {
+	w.options.Logger.Info("health port", "address", address)
+	w.mu.Lock()
+	w.healthAt = address
+	w.mu.Unlock()
+}
+
+// HealthAddress returns HOST:PORT of the worker's health port; "" without one, or before Run.
+func (w *Worker) HealthAddress() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.healthAt
 }
 
 func (w *Worker) begin() (*joblinev1.StreamOpen, error) {
@@ -221,8 +164,10 @@ func (w *Worker) opening() *joblinev1.StreamOpen {
 	for queue, weight := range o.Queues {
 		weights[queue] = int32(weight)
 	}
-	for key := range w.routes {
-		handler := &joblinev1.HandlerDescription{Queue: key.queue, Name: key.name}
+	for key, one := range w.routes {
+		handler := &joblinev1.HandlerDescription{
+			Queue: key.queue, Name: key.name, PayloadSchema: one.payload, ResultSchema: one.result,
+		}
 		if key.name == AnyName {
 			handler.Name, handler.AnyName = "", true
 		}
@@ -241,6 +186,18 @@ func (w *Worker) opening() *joblinev1.StreamOpen {
 		return 1
 	})
 	return open
+}
+
+// Queues returns the queues that the worker takes from, sorted.
+func (w *Worker) Queues() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	queues := slices.Collect(maps.Keys(w.options.Queues))
+	for key := range w.routes {
+		queues = append(queues, key.queue)
+	}
+	slices.Sort(queues)
+	return slices.Compact(queues)
 }
 
 // Stop begins the drain, or its next stage if it has begun: finish, then cancel, then release. It

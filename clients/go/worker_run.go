@@ -26,6 +26,7 @@ type workerRun struct {
 	middleware    []Middleware
 	tracing       workTracing
 	clientOptions *ClientOptions
+	codec         *Codec
 
 	session *sharedSession
 	runners *runners
@@ -34,6 +35,9 @@ type workerRun struct {
 	loop    *streamLoop
 	drain   *pacing.Drain
 	grace   pacing.Grace[handlerKey]
+
+	metrics   *workerMetrics
+	hasHealth bool
 
 	wakes      chan struct{} // the supervisor's
 	hasStopped atomic.Bool   // some handler was asked to stop, and may still run
@@ -47,13 +51,16 @@ func newWorkerRun(ctx context.Context, w *Worker, opening *joblinev1.StreamOpen)
 	}
 	window := pacing.NewWindow(time.Now(), size, o.Window)
 	session := stream.NewSession(opening, window.Size(), o.WindowBytes)
+	metrics := newWorkerMetrics()
 	r := &workerRun{
-		log: o.Logger, base: context.WithoutCancel(ctx), middleware: o.Middleware,
+		metrics: metrics, log: o.Logger, base: context.WithoutCancel(ctx), middleware: o.Middleware,
 		tracing: newWorkTracing(o.Propagator, o.TracerProvider, o.TraceAsChild),
 		clientOptions: &ClientOptions{
 			Connection: o.Connection, Logger: o.Logger, Propagator: o.Propagator, TracerProvider: o.TracerProvider,
+			Codec: o.Codec,
 		},
-		session: newSharedSession(session, window, o.Logger), drain: w.drain, wakes: w.wakes,
+		codec:   o.Codec,
+		session: newSharedSession(session, window, o.Logger, metrics), drain: w.drain, wakes: w.wakes,
 		grace: pacing.Grace[handlerKey]{Length: o.CancelGrace},
 	}
 	life, end := context.WithCancel(r.base)
@@ -62,7 +69,7 @@ func newWorkerRun(ctx context.Context, w *Worker, opening *joblinev1.StreamOpen)
 	r.flows = newFlowCalls(r, life)
 	r.loop = &streamLoop{
 		connection: o.Connection, target: w.target, session: r.session, log: o.Logger,
-		life: life, end: end,
+		life: life, end: end, reconnects: &metrics.reconnects,
 	}
 	r.loop.take = func(received *stream.Received) {
 		for _, one := range received.Unhandled {

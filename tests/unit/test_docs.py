@@ -121,3 +121,12 @@ def test_shown_targets_are_read_from_code_only(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("We make sense. `make demo DIR=x` and:\n```sh\nmake setup && make ci\n```\n")
     assert shown_targets(page) == {"demo", "setup", "ci"}
+
+
+def test_go_of_the_testing_page_is_a_test_that_runs():
+    """What the page shows of the Go kit stands in its example, which `make go-test` runs."""
+    page = (ROOT / "docs" / "testing.md").read_text(encoding="utf-8")
+    example = (ROOT / "clients/go/joblinetest/example_test.go").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```go\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert blocks
+    assert [block for block in blocks if block not in example] == []

@@ -10,6 +10,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -62,6 +64,9 @@ func (s *Server) Restart() error {
 		"--listen", s.Address, "--http", "", "--ballast-bytes", "0", "--low-space-bytes", "0",
 		"--log-level", "warning")
 	process.Stderr = os.Stderr
+	process.Env = slices.DeleteFunc(os.Environ(), func(entry string) bool {
+		return strings.HasPrefix(entry, "JOBLINE_") // a server refuses settings that it does not know
+	})
 	process.SysProcAttr = diesWithTest()
 	output, err := process.StdoutPipe()
 	if err != nil {

@@ -1,0 +1,16 @@
+package jobline
+
+import (
+	"reflect"
+	"time"
+)
+
+// PretendDownFor has a worker that has no stream believe that it had none for so long.
+func PretendDownFor(w *Worker, span time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.run.session.downSince.Store(time.Now().Add(-span).UnixNano())
+}
+
+// SchemaOf returns the JSON Schema that is announced of a type.
+func SchemaOf[T any]() string { return schemaText(reflect.TypeFor[T]()) }
