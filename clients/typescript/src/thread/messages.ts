@@ -2,6 +2,7 @@
  * What the thread of the stream and the thread of the handlers say to each other. Everything here is cloned on
  * its way, so these are plain values.
  */
+import type { MessagePort } from "node:worker_threads";
 import type { Address } from "../channel.js";
 import type { ErrorFacts } from "../errors.js";
 import type { LogEntry } from "../stream/log_lines.js";
@@ -13,7 +14,14 @@ import type { LeasedJob, LeasedRun } from "../v1/job_pb.js";
 /** (id, delivery) of a lease. */
 export type Lease = readonly [id: bigint, delivery: bigint];
 
-/** What the thread of the stream starts with. */
+/** Has the thread hold the stream of another worker. */
+export interface Beginning {
+  readonly settings: StreamSettings;
+  /** The thread's end of the link to the worker's handlers. */
+  readonly port: MessagePort;
+}
+
+/** What a stream starts with. */
 export interface StreamSettings {
   readonly address: Address;
   /** The encoded `StreamOpen`. */

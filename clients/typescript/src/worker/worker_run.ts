@@ -133,7 +133,7 @@ export class WorkerRun {
       if (stage === Stage.FINISHING) this.finish();
       else if (stage === Stage.CANCELLING) this.cancel();
       else if (stage === Stage.RELEASING) this.release();
-      else if (stage === Stage.STOPPED) void this.end();
+      else if (stage === Stage.STOPPED) this.end();
     }
     this.isStepping = false;
     clearTimeout(this.timer);
@@ -176,9 +176,9 @@ export class WorkerRun {
     this.link.say({ kind: "release", leave: once.map(leaseOf) });
   }
 
-  private async end(): Promise<void> {
+  private end(): void {
     this.link.say({ kind: "stop" });
-    await this.link.close();
+    this.link.close();
     void this.client?.close(); // what handlers have not waited for may take its time
     this.parts.settings.logger.info("stopped");
     const closed = this.failure ?? new errors.ClientClosed("the worker has stopped");
