@@ -8,10 +8,11 @@ import { InvalidArgument } from "./errors.js";
 import { type FlowJob, type FlowPushed, pushFlow } from "./flows.js";
 import { decodeResult, type JobType, jobTypeOf, type NewJob } from "./job_type.js";
 import type { PushOptions } from "./options.js";
-import { type Pushed, pushedOf } from "./push/answers.js";
+import type { Pushed } from "./push/answers.js";
 import { REPEAT_MAX } from "./push/calls.js";
-import { fitting, type ManyOptions, requestOfMany, singlePush } from "./push/messages.js";
-import { Pusher } from "./push/pusher.js";
+import type { ManyOptions } from "./push/messages.js";
+import type { PushMiddleware } from "./push/outgoing.js";
+import { Producer } from "./push/producer.js";
 import { type Schedule, type ScheduleSettings, schedule } from "./schedules.js";
 import { type JobEnd, resultOf, type WaitOptions, waitFor } from "./waiting.js";
 
@@ -23,6 +24,8 @@ export interface ClientOptions extends Address {
   bufferJobs?: number;
   /** Bytes of their payloads; default 64 MiB. */
   bufferBytes?: number;
+  /** Around each call that pushes, the first outermost. */
+  middleware?: readonly PushMiddleware[];
 }
 
 /** How one job is pushed, and when to give up before it is sent. */
@@ -44,7 +47,7 @@ export interface PushAndWait extends PushCall {
  */
 export class Client implements AsyncDisposable {
   private readonly connection: Connection;
-  private readonly pusher: Pusher;
+  private readonly producer: Producer;
   /** The generated stubs of all services, by service: `client.admin.queues.getQueue({ queue })`. */
   readonly admin: Admin;
 
@@ -62,7 +65,7 @@ export class Client implements AsyncDisposable {
       flights: 32,
       giveUpAfter: Math.min(timeout, REPEAT_MAX),
     };
-    this.pusher = new Pusher((request) => this.connection.tryPush(request), limits, this.connection.calls);
+    this.producer = new Producer(this.connection, limits, given.middleware ?? []);
   }
 
   /**
@@ -75,9 +78,7 @@ export class Client implements AsyncDisposable {
    * (nothing was stored), or OutcomeUnknown when the client's timeout passed without a definite answer.
    */
   async push<P>(job: JobType<P, unknown> | string, payload: NoInfer<P>, options?: PushCall): Promise<Pushed> {
-    if (!options) return this.pusher.push(singlePush(jobTypeOf(job), payload));
-    const { signal, ...rest } = options;
-    return this.pusher.push(singlePush(jobTypeOf(job), payload, rest), signal);
+    return this.producer.push(job, payload, options);
   }
 
   /**
@@ -90,11 +91,7 @@ export class Client implements AsyncDisposable {
     jobs: readonly (NoInfer<P> | NewJob<NoInfer<P>>)[],
     options: ManyOptions = {},
   ): Promise<Pushed[]> {
-    if (!Array.isArray(jobs))
-      throw new InvalidArgument("jobs: pushMany() takes an array; push() takes one job");
-    if (jobs.length === 0) return [];
-    const request = fitting(() => requestOfMany(jobTypeOf(job), jobs, options));
-    return pushedOf(await this.connection.push(request), jobs.length);
+    return this.producer.pushMany(job, jobs, options);
   }
 
   /**
@@ -163,7 +160,7 @@ export class Client implements AsyncDisposable {
 
   /** Refuses new pushes, waits for the answers of the others, and closes the channel. */
   async close(): Promise<void> {
-    await this.pusher.close();
+    await this.producer.close();
     this.connection.close();
   }
 

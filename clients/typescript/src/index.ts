@@ -11,6 +11,7 @@ export { type Codec, defineJob, type JobDeclaration, type JobType, NewJob, type 
 export type { Backoff, EnumName, JobOptions, PushOptions, Retention } from "./options.js";
 export type { Pushed } from "./push/answers.js";
 export type { ManyOptions } from "./push/messages.js";
+export { type Outgoing, type PushMiddleware, type PushNext, withHeaders } from "./push/outgoing.js";
 export type { ScheduleSettings } from "./schedules.js";
 export type { CallOptions, Stub } from "./services.js";
 export { VERSION } from "./version.js";
