@@ -1,6 +1,7 @@
 import type { MessagePort } from "node:worker_threads";
 import { errorOf } from "../status.js";
 import type { Received } from "../stream/received.js";
+import { HealthPort } from "./health_port.js";
 import type { FromStream, StreamSettings, ToStream } from "./messages.js";
 import { SharedSession } from "./shared_session.js";
 import { Stream } from "./stream.js";
@@ -9,6 +10,7 @@ import { Stream } from "./stream.js";
 export class HeldStream {
   private readonly session: SharedSession;
   private readonly stream: Stream;
+  private readonly health: HealthPort | undefined;
 
   /** Opens the stream, and keeps it open until its session is over, or the port is closed. */
   constructor(
@@ -20,8 +22,12 @@ export class HeldStream {
       received: (received) => this.handleReceived(received),
       log: (level, text) => this.tell({ kind: "log", level, text }),
     });
+    this.health = settings.health && new HealthPort(settings.health, this.session, this.stream);
     port.on("message", (message: ToStream) => this.handle(message));
-    port.on("close", () => this.stream.stop());
+    port.on("close", () => {
+      this.stream.stop();
+      this.health?.close();
+    });
     void this.run();
   }
 
@@ -31,12 +37,14 @@ export class HeldStream {
 
   private async run(): Promise<void> {
     try {
+      if (this.health) this.tell({ kind: "listening", port: await this.health.listen() });
       await this.stream.run();
     } catch (caught) {
       const { name, message, facts } = errorOf(caught);
       const { cause: _, ...plain } = facts;
       this.tell({ kind: "failed", name, message, facts: plain });
     }
+    if (this.health) this.health.isStopped = true;
     this.tell({ kind: "ended" });
   }
 

@@ -10,6 +10,7 @@ import type { LostLease } from "../stream/received.js";
 import type { Report } from "../stream/reports.js";
 import type { SettleItem } from "../stream/settles.js";
 import type { LeasedJob, LeasedRun } from "../v1/job_pb.js";
+import type { HealthSettings } from "./shared_health.js";
 
 /** (id, delivery) of a lease. */
 export type Lease = readonly [id: bigint, delivery: bigint];
@@ -33,6 +34,8 @@ export interface StreamSettings {
   readonly windowBytes: number;
   /** The shared counters; see `Counter`. */
   readonly counters: SharedArrayBuffer;
+  /** The health port, if there is one. */
+  readonly health: HealthSettings | undefined;
 }
 
 /** What handlers have done and said since the last message, in one go. */
@@ -71,6 +74,8 @@ export interface Delivered {
 /** From the stream to the handlers. */
 export type FromStream =
   | Delivered
+  /** The health port is open. */
+  | { readonly kind: "listening"; readonly port: number }
   | { readonly kind: "opened" }
   | { readonly kind: "fence"; readonly number: number }
   | { readonly kind: "log"; readonly level: "info" | "warn" | "error"; readonly text: string }

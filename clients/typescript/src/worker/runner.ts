@@ -5,6 +5,7 @@ import type { LogEntry } from "../stream/log_lines.js";
 import type { LostLease } from "../stream/received.js";
 import type { Report } from "../stream/reports.js";
 import type { Delivered } from "../thread/messages.js";
+import type { HealthWriter } from "../thread/shared_health.js";
 import type { FlowNode } from "../v1/flow_service_pb.js";
 import { RevokeReason } from "../v1/job_service_pb.js";
 import { answersOf } from "./answers.js";
@@ -16,7 +17,7 @@ import type { Link } from "./link.js";
 import { type Middleware, wrapped } from "./middleware.js";
 import type { CancelReason } from "./outcomes.js";
 import type { Route, Routes } from "./routes.js";
-import { Run } from "./runs.js";
+import { isPromise, Run } from "./runs.js";
 import { Settler, type SettlerSettings } from "./settler.js";
 import { cancelledItem, timedOutItem, unhandledItem } from "./settling.js";
 
@@ -36,6 +37,8 @@ export interface RunnerSettings extends SettlerSettings {
   readonly cancelGrace: number;
   readonly middleware: readonly Middleware[];
   readonly state: unknown;
+  /** What the health port is told, if there is one. */
+  readonly health: HealthWriter | undefined;
   /** The client for what handlers push and read. */
   client(): Client;
   /** Called when a handler has ended. */
@@ -207,6 +210,11 @@ export class Runner implements ContextHost {
     const run = new Run(contexts, this.settings.cancelGrace, (stuck) => this.giveUp(stuck));
     this.running.add(run);
     for (const context of contexts) this.contexts.set(context.job, context);
+    const { health } = this.settings;
+    if (health) {
+      run.began = performance.now();
+      health.running(this.contexts.size);
+    }
     this.call(route, run, payloads);
   }
 
@@ -258,6 +266,7 @@ export class Runner implements ContextHost {
     }
     this.running.delete(run);
     for (const { job } of run.contexts) this.contexts.delete(job);
+    this.settings.health?.ended(run.name, performance.now() - run.began, this.contexts.size);
     this.settings.ended();
     if (!this.isPumping) this.pumpSoon();
   }
@@ -283,10 +292,7 @@ export class Runner implements ContextHost {
       if (this.holds(job))
         this.settler.send(job, why === "cancelled" ? cancelledItem(job) : timedOutItem(job));
     }
+    this.settings.health?.abandoned(this.contexts.size);
     this.pumpSoon();
   }
-}
-
-function isPromise(value: unknown): value is Promise<unknown> {
-  return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
 }

@@ -36,6 +36,13 @@ export interface WorkerOptions<S = unknown> extends Address {
   hardStop?: Duration;
   /** How long a handler has to stop when its job was cancelled or its lease is lost; default 30 s. */
   cancelGrace?: Duration;
+  /**
+   * Port of `/healthz` and `/metrics`; 0: one that the system chooses, which `worker.healthPort` tells. Default:
+   * none.
+   */
+  healthPort?: number;
+  /** The address that it listens on; default 127.0.0.1. */
+  healthHost?: string;
   /** Around each call of a handler, the first outermost. */
   middleware?: readonly Middleware<S>[];
   /** Makes `context.state` before the first job; disposed of after the last, if it can be. */
@@ -52,6 +59,8 @@ export interface Settings {
   readonly softStop: number;
   readonly hardStop: number;
   readonly cancelGrace: number;
+  readonly healthPort: number | undefined;
+  readonly healthHost: string;
   readonly logger: Logger;
 }
 
@@ -64,6 +73,9 @@ export function settingsOf<S>(options: WorkerOptions<S>): Settings {
     softStop: milliseconds(options.softStop ?? "20s", "softStop"),
     hardStop: milliseconds(options.hardStop ?? "5s", "hardStop"),
     cancelGrace: milliseconds(options.cancelGrace ?? "30s", "cancelGrace"),
+    healthPort:
+      options.healthPort === undefined ? undefined : whole("healthPort", options.healthPort, 0, 65_535),
+    healthHost: options.healthHost ?? "127.0.0.1",
     logger: options.logger ?? STDERR,
   };
 }

@@ -40,7 +40,8 @@ export function failureOf(context: Context, thrown: unknown): Settlement {
   if (thrown instanceof Retry) {
     const wrong =
       thrown.cause === undefined ? { type: "Retry", message: thrown.message } : errorOf(thrown.cause);
-    return failItem(job, wrong, FailAction.RETRY, thrown.after);
+    const item = failItem(job, wrong, FailAction.RETRY, thrown.after);
+    return item.kind === "fail" ? { ...item, isAsked: true } : item;
   }
   if (thrown instanceof Snooze) return releaseItem(job, ReleaseReason.SNOOZE, thrown.after);
   if (thrown instanceof RateLimited) return limitedItem(job, thrown);

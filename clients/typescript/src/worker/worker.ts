@@ -93,6 +93,11 @@ export class Worker<S = undefined> implements AsyncDisposable {
     return this.running?.stats ?? NOT_STARTED;
   }
 
+  /** The port of `/healthz` and `/metrics`; undefined without one, and until it is open. */
+  get healthPort(): number | undefined {
+    return this.running?.healthPort;
+  }
+
   private begun(): Promise<WorkerRun> {
     this.current ??= this.begin();
     return this.current;

@@ -2,6 +2,7 @@ import type { Address } from "../channel.js";
 import { Client } from "../client.js";
 import * as errors from "../errors.js";
 import { COUNTERS, type FromStream } from "../thread/messages.js";
+import { cellsFor, type HealthSettings, HealthWriter, labelsOf } from "../thread/shared_health.js";
 import { Children } from "./children.js";
 import { Drain, Stage } from "./drain.js";
 import { Link, leaseOf, statsOf, type WorkerStats } from "./link.js";
@@ -27,6 +28,7 @@ export class WorkerRun {
   private readonly runner: Runner;
   private readonly drain: Drain;
   private readonly children: Children;
+  private readonly health: HealthWriter | undefined;
   private client: Client | undefined;
   private timer: NodeJS.Timeout | undefined;
   private isThreadEnded = false;
@@ -35,12 +37,17 @@ export class WorkerRun {
   private readonly opened = withResolvers<void>();
   private readonly finished = withResolvers<void>();
 
-  /** Starts the thread of the stream. */
+  /** The port of `/healthz` and `/metrics`, once it is open. */
+  healthPort: number | undefined;
+
+  /** Opens the stream, in its thread. */
   constructor(private readonly parts: RunParts) {
     const { settings, address, opening, routes, middleware, state } = parts;
     this.opened.promise.catch(() => undefined); // `start` may not be waiting any more
     this.finished.promise.catch(() => undefined);
     this.drain = new Drain(settings.softStop, settings.hardStop);
+    const health = healthOf(settings, routes);
+    this.health = health && new HealthWriter(health);
     const sizes = routes.all.map((route) => Math.max(1, route.size));
     this.link = new Link(
       {
@@ -50,6 +57,7 @@ export class WorkerRun {
         window: settings.window,
         windowBytes: settings.windowBytes,
         counters: this.counters,
+        health,
       },
       (message) => this.handle(message),
     );
@@ -62,6 +70,7 @@ export class WorkerRun {
       logger: settings.logger,
       middleware,
       state,
+      health: this.health,
       client,
       ended: () => {
         if (this.drain.stage !== Stage.WORKING) this.step();
@@ -104,6 +113,7 @@ export class WorkerRun {
     if (message.kind === "delivered") this.runner.take(message);
     else if (message.kind === "fence") this.children.handleFence(message.number);
     else if (message.kind === "log") logger[message.level](message.text);
+    else if (message.kind === "listening") this.healthPort = message.port;
     else if (message.kind === "opened") this.opened.resolve();
     else if (message.kind === "failed") this.fail(message);
     else this.handleThreadEnd();
@@ -179,6 +189,7 @@ export class WorkerRun {
   private end(): void {
     this.link.say({ kind: "stop" });
     this.link.close();
+    this.health?.close();
     void this.client?.close(); // what handlers have not waited for may take its time
     this.parts.settings.logger.info("stopped");
     const closed = this.failure ?? new errors.ClientClosed("the worker has stopped");
@@ -186,6 +197,13 @@ export class WorkerRun {
     if (this.failure) this.finished.reject(this.failure);
     else this.finished.resolve();
   }
+}
+
+function healthOf(settings: Settings, routes: Routes): HealthSettings | undefined {
+  const { healthPort: port, healthHost: host, concurrency: slots } = settings;
+  if (port === undefined) return undefined;
+  const names = labelsOf(routes.all.map((route) => route.job.name));
+  return { host, port, slots, names, cells: cellsFor(names.length) };
 }
 
 function plainAddress({ target, tls, metadata }: Address): Address {
