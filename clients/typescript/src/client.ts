@@ -14,6 +14,7 @@ import type { ManyOptions } from "./push/messages.js";
 import type { PushMiddleware } from "./push/outgoing.js";
 import { Producer } from "./push/producer.js";
 import { type Schedule, type ScheduleSettings, schedule } from "./schedules.js";
+import type { PayloadCodec } from "./sealing/payload_codec.js";
 import { type JobEnd, resultOf, type WaitOptions, waitFor } from "./waiting.js";
 
 /** Where a client's server is, and how much it may have under way. */
@@ -24,6 +25,8 @@ export interface ClientOptions extends Address {
   bufferJobs?: number;
   /** Bytes of their payloads; default 64 MiB. */
   bufferBytes?: number;
+  /** Seals payloads that are pushed, and opens results. */
+  codec?: PayloadCodec;
   /** Around each call that pushes, the first outermost. */
   middleware?: readonly PushMiddleware[];
 }
@@ -51,11 +54,15 @@ export class Client implements AsyncDisposable {
   /** The generated stubs of all services, by service: `client.admin.queues.getQueue({ queue })`. */
   readonly admin: Admin;
 
+  /** What seals its payloads; `client.codec?.tag("email", "a@b.c")` is what to search for. */
+  readonly codec: PayloadCodec | undefined;
+
   /** Makes a client; it connects at its first call. Throws InvalidArgument for a wrong setting. */
   constructor(options: ClientOptions | string = {}) {
     const given: ClientOptions = typeof options === "string" ? { target: options } : options;
     const timeout = milliseconds(given.timeout ?? "20s", "timeout");
     this.connection = new Connection(given, timeout);
+    this.codec = given.codec;
     this.admin = new Admin(this.connection);
     const limits = {
       jobs: atLeastOne("bufferJobs", given.bufferJobs ?? 10_000),
@@ -65,7 +72,7 @@ export class Client implements AsyncDisposable {
       flights: 32,
       giveUpAfter: Math.min(timeout, REPEAT_MAX),
     };
-    this.producer = new Producer(this.connection, limits, given.middleware ?? []);
+    this.producer = new Producer(this.connection, limits, given.middleware ?? [], this.codec);
   }
 
   /**
@@ -125,7 +132,7 @@ export class Client implements AsyncDisposable {
 
   /** Yields how jobs end, as each does. Throws WaitTimeout, with the id of one that has not ended. */
   waitAll(ids: Iterable<bigint>, options: WaitOptions = {}): AsyncGenerator<JobEnd> {
-    return waitFor(this.connection, ids, options);
+    return waitFor(this.connection, ids, options, this.codec);
   }
 
   /** Returns a reference to one entity, whose jobs run one at a time and in order. Nothing is sent. */
@@ -145,7 +152,7 @@ export class Client implements AsyncDisposable {
 
   /** Pushes jobs that wait for their children, all or none. Returns the id of the first one, and all ids. */
   flow(...jobs: FlowJob[]): Promise<FlowPushed> {
-    return pushFlow(this.admin, jobs);
+    return pushFlow(this, jobs);
   }
 
   /** Creates a schedule, or changes the one of this name, which keeps its counts. */
@@ -155,7 +162,7 @@ export class Client implements AsyncDisposable {
     payload: NoInfer<P>,
     settings: ScheduleSettings,
   ): Promise<Schedule> {
-    return schedule(this.admin, name, job, payload, settings);
+    return schedule(this, name, job, payload, settings);
   }
 
   /** Refuses new pushes, waits for the answers of the others, and closes the channel. */

@@ -13,6 +13,14 @@ export type { Pushed } from "./push/answers.js";
 export type { ManyOptions } from "./push/messages.js";
 export { type Outgoing, type PushMiddleware, type PushNext, withHeaders } from "./push/outgoing.js";
 export type { ScheduleSettings } from "./schedules.js";
+export type { Key } from "./sealing/frame.js";
+export {
+  KeyMap,
+  type KeyRing,
+  type Opened,
+  PayloadCodec,
+  type PayloadCodecOptions,
+} from "./sealing/payload_codec.js";
 export type { CallOptions, Stub } from "./services.js";
 export { VERSION } from "./version.js";
 export { type JobEnd, resultOf, type WaitOptions } from "./waiting.js";

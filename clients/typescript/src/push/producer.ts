@@ -2,6 +2,7 @@ import type { Connection } from "../connection.js";
 import { InvalidArgument } from "../errors.js";
 import { type JobType, jobTypeOf, type NewJob } from "../job_type.js";
 import type { PushOptions } from "../options.js";
+import { type PayloadCodec, sealedJob } from "../sealing/payload_codec.js";
 import { type Pushed, pushedOf } from "./answers.js";
 import type { BatchLimits } from "./batcher.js";
 import { fitting, type ManyOptions, requestOfMany, singlePush } from "./messages.js";
@@ -16,7 +17,7 @@ import {
 } from "./outgoing.js";
 import { Pusher } from "./pusher.js";
 
-/** What pushes jobs for a client: through its middleware, if there is any. */
+/** What pushes jobs for a client: through its middleware and its codec, if there are any. */
 export class Producer {
   private readonly pusher: Pusher;
 
@@ -25,6 +26,7 @@ export class Producer {
     private readonly connection: Connection,
     limits: BatchLimits,
     private readonly middleware: readonly PushMiddleware[],
+    private readonly codec: PayloadCodec | undefined,
   ) {
     this.pusher = new Pusher((request) => connection.tryPush(request), limits, connection.calls);
   }
@@ -43,7 +45,7 @@ export class Producer {
     }
     const { signal, ackLevel, ...own } = options ?? {};
     const [pushed] = await through(this.middleware, [outgoingOf(type, payload, own)], async (jobs) => {
-      const [one] = jobs as [Outgoing];
+      const one = sealedJob(this.codec, jobs[0] as Outgoing);
       return [await this.pusher.push(pushOf(one, ackLevel), signal)];
     });
     return pushed as Pushed;
@@ -66,7 +68,11 @@ export class Producer {
     }
     const outgoing = fitting(() => outgoingOfMany(type, jobs, options));
     return through(this.middleware, outgoing, async (changed) => {
-      const request = fitting(() => requestOfOutgoing(changed, options));
+      const { requestId } = options;
+      const sealed = changed.map((one, index) =>
+        sealedJob(this.codec, one, requestId === undefined ? "" : `request:${requestId}:${index}`),
+      );
+      const request = fitting(() => requestOfOutgoing(sealed, options));
       return pushedOf(await this.connection.push(request), changed.length);
     });
   }
@@ -77,6 +83,6 @@ export class Producer {
   }
 
   private get isPlain(): boolean {
-    return this.middleware.length === 0;
+    return this.middleware.length === 0 && !this.codec;
   }
 }

@@ -1,6 +1,7 @@
 import { boundedMilliseconds, type Duration, milliseconds } from "../duration.js";
 import { InvalidArgument } from "../errors.js";
 import type { FlowJob } from "../flows.js";
+import { RevokeReason } from "../v1/job_service_pb.js";
 
 const DAY = 86_400_000;
 
@@ -103,6 +104,17 @@ export class WaitFor extends Outcome {
 
 /** Why a handler should stop. */
 export type CancelReason = "cancelled" | "timeout" | "lease lost" | "queue deleted" | "stopping";
+
+const REASONS: Partial<Record<RevokeReason, CancelReason>> = {
+  [RevokeReason.CANCELLED]: "cancelled",
+  [RevokeReason.TIMEOUT]: "timeout",
+  [RevokeReason.QUEUE_DELETED]: "queue deleted",
+};
+
+/** Returns why a handler should stop whose lease the server has taken back. */
+export function cancelReasonOf(reason: RevokeReason): CancelReason {
+  return REASONS[reason] ?? "lease lost";
+}
 
 /** The reason of a handler's `AbortSignal`: the handler was asked to stop. */
 export class Stopped extends Outcome {

@@ -1,6 +1,7 @@
 import type { Client, PushCall } from "../client.js";
 import { decodePayload, type JobType } from "../job_type.js";
 import type { Pushed } from "../push/answers.js";
+import type { PayloadCodec } from "../sealing/payload_codec.js";
 import type { LogEntry } from "../stream/log_lines.js";
 import type { LostLease } from "../stream/received.js";
 import type { Report } from "../stream/reports.js";
@@ -15,7 +16,7 @@ import { Context, type ContextHost } from "./context.js";
 import { LeasedJob } from "./leased.js";
 import type { Link } from "./link.js";
 import { type Middleware, wrapped } from "./middleware.js";
-import type { CancelReason } from "./outcomes.js";
+import { cancelReasonOf } from "./outcomes.js";
 import type { Route, Routes } from "./routes.js";
 import { isPromise, Run } from "./runs.js";
 import { Settler, type SettlerSettings } from "./settler.js";
@@ -24,12 +25,6 @@ import { cancelledItem, timedOutItem, unhandledItem } from "./settling.js";
 /** Handlers that begin in one turn of the event loop: the program's other work has a right to it, too. */
 const CALLS_A_TURN = 64;
 
-const REASONS: Partial<Record<RevokeReason, CancelReason>> = {
-  [RevokeReason.CANCELLED]: "cancelled",
-  [RevokeReason.TIMEOUT]: "timeout",
-  [RevokeReason.QUEUE_DELETED]: "queue deleted",
-};
-
 /** What a runner needs of its worker. */
 export interface RunnerSettings extends SettlerSettings {
   readonly concurrency: number;
@@ -37,6 +32,7 @@ export interface RunnerSettings extends SettlerSettings {
   readonly cancelGrace: number;
   readonly middleware: readonly Middleware[];
   readonly state: unknown;
+  readonly codec: PayloadCodec | undefined;
   /** What the health port is told, if there is one. */
   readonly health: HealthWriter | undefined;
   /** The client for what handlers push and read. */
@@ -55,6 +51,7 @@ export class Runner implements ContextHost {
   private isPumping = false;
   private isPumpDue = false;
   private isClosed = false;
+  readonly codec: PayloadCodec | undefined;
   /** What runs. */
   readonly running = new Set<Run>();
   /** Handlers that ran on after their grace period. */
@@ -69,6 +66,7 @@ export class Runner implements ContextHost {
     const settled = (job: LeasedJob) => {
       if (this.holds(job)) this.held.delete(job.id);
     };
+    this.codec = settings.codec;
     this.settler = new Settler(link, settings, settled);
   }
 
@@ -160,7 +158,7 @@ export class Runner implements ContextHost {
     if (job?.delivery !== delivery) return;
     const context = this.contexts.get(job);
     if (reason !== RevokeReason.CANCELLED) this.held.delete(id);
-    if (context) context.cancel(REASONS[reason] ?? "lease lost");
+    if (context) context.cancel(cancelReasonOf(reason));
     else if (reason === RevokeReason.CANCELLED) {
       this.held.delete(id);
       this.link.settle(cancelledItem(job));
@@ -200,7 +198,7 @@ export class Runner implements ContextHost {
       if (!this.holds(job)) continue; // its lease was lost while it waited
       const context = new Context(job, this, this.settings.state);
       try {
-        payloads.push(decodePayload(route.job, job.payload));
+        payloads.push(decodePayload(route.job, context.open(job.payload)));
         contexts.push(context);
       } catch (error) {
         this.settler.thrown(context, error);

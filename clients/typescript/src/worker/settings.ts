@@ -3,6 +3,7 @@ import { create, toBinary } from "@bufbuild/protobuf";
 import { type Address, MESSAGE_BYTES_MAX } from "../channel.js";
 import { type Duration, durationMessage, milliseconds } from "../duration.js";
 import { InvalidArgument } from "../errors.js";
+import type { PayloadCodec } from "../sealing/payload_codec.js";
 import { WINDOW_MAX } from "../stream/window.js";
 import { StreamOpenSchema } from "../v1/job_service_pb.js";
 import { VERSION } from "../version.js";
@@ -43,6 +44,8 @@ export interface WorkerOptions<S = unknown> extends Address {
   healthPort?: number;
   /** The address that it listens on; default 127.0.0.1. */
   healthHost?: string;
+  /** Opens payloads, and seals results and what handlers push: the codec of the clients that push. */
+  codec?: PayloadCodec;
   /** Around each call of a handler, the first outermost. */
   middleware?: readonly Middleware<S>[];
   /** Makes `context.state` before the first job; disposed of after the last, if it can be. */
@@ -61,6 +64,7 @@ export interface Settings {
   readonly cancelGrace: number;
   readonly healthPort: number | undefined;
   readonly healthHost: string;
+  readonly codec: PayloadCodec | undefined;
   readonly logger: Logger;
 }
 
@@ -76,6 +80,7 @@ export function settingsOf<S>(options: WorkerOptions<S>): Settings {
     healthPort:
       options.healthPort === undefined ? undefined : whole("healthPort", options.healthPort, 0, 65_535),
     healthHost: options.healthHost ?? "127.0.0.1",
+    codec: options.codec,
     logger: options.logger ?? STDERR,
   };
 }

@@ -71,6 +71,7 @@ export class WorkerRun {
       middleware,
       state,
       health: this.health,
+      codec: settings.codec,
       client,
       ended: () => {
         if (this.drain.stage !== Stage.WORKING) this.step();
@@ -104,7 +105,8 @@ export class WorkerRun {
   }
 
   private connected(): Client {
-    this.client ??= new Client(this.parts.address);
+    const { codec } = this.parts.settings;
+    this.client ??= new Client({ ...plainAddress(this.parts.address), ...(codec && { codec }) });
     return this.client;
   }
 
