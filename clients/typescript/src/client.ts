@@ -27,6 +27,11 @@ export interface ClientOptions extends Address {
   bufferBytes?: number;
   /** Seals payloads that are pushed, and opens results. */
   codec?: PayloadCodec;
+  /**
+   * Whether pushes are spans of OpenTelemetry, and carry their context in headers; default true, which does
+   * nothing unless the program has `@opentelemetry/api` and has registered a tracer provider.
+   */
+  tracing?: boolean;
   /** Around each call that pushes, the first outermost. */
   middleware?: readonly PushMiddleware[];
 }
@@ -72,7 +77,13 @@ export class Client implements AsyncDisposable {
       flights: 32,
       giveUpAfter: Math.min(timeout, REPEAT_MAX),
     };
-    this.producer = new Producer(this.connection, limits, given.middleware ?? [], this.codec);
+    this.producer = new Producer(
+      this.connection,
+      limits,
+      given.middleware ?? [],
+      this.codec,
+      given.tracing ?? true,
+    );
   }
 
   /**

@@ -22,6 +22,7 @@ export {
   type PayloadCodecOptions,
 } from "./sealing/payload_codec.js";
 export type { CallOptions, Stub } from "./services.js";
+export type { TraceMode } from "./tracing.js";
 export { VERSION } from "./version.js";
 export { type JobEnd, resultOf, type WaitOptions } from "./waiting.js";
 export { Forgotten } from "./worker/answers.js";

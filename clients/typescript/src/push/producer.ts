@@ -3,6 +3,7 @@ import { InvalidArgument } from "../errors.js";
 import { type JobType, jobTypeOf, type NewJob } from "../job_type.js";
 import type { PushOptions } from "../options.js";
 import { type PayloadCodec, sealedJob } from "../sealing/payload_codec.js";
+import { isTraced, tracedPush } from "../tracing.js";
 import { type Pushed, pushedOf } from "./answers.js";
 import type { BatchLimits } from "./batcher.js";
 import { fitting, type ManyOptions, requestOfMany, singlePush } from "./messages.js";
@@ -11,6 +12,7 @@ import {
   outgoingOf,
   outgoingOfMany,
   type PushMiddleware,
+  type PushNext,
   pushOf,
   requestOfOutgoing,
   through,
@@ -27,6 +29,7 @@ export class Producer {
     limits: BatchLimits,
     private readonly middleware: readonly PushMiddleware[],
     private readonly codec: PayloadCodec | undefined,
+    private readonly tracing: boolean,
   ) {
     this.pusher = new Pusher((request) => connection.tryPush(request), limits, connection.calls);
   }
@@ -44,7 +47,7 @@ export class Producer {
       return this.pusher.push(singlePush(type, payload, rest), signal);
     }
     const { signal, ackLevel, ...own } = options ?? {};
-    const [pushed] = await through(this.middleware, [outgoingOf(type, payload, own)], async (jobs) => {
+    const [pushed] = await this.through([outgoingOf(type, payload, own)], undefined, async (jobs) => {
       const one = sealedJob(this.codec, jobs[0] as Outgoing);
       return [await this.pusher.push(pushOf(one, ackLevel), signal)];
     });
@@ -67,8 +70,8 @@ export class Producer {
       return pushedOf(await this.connection.push(request), jobs.length);
     }
     const outgoing = fitting(() => outgoingOfMany(type, jobs, options));
-    return through(this.middleware, outgoing, async (changed) => {
-      const { requestId } = options;
+    const { requestId } = options;
+    return this.through(outgoing, requestId, async (changed) => {
       const sealed = changed.map((one, index) =>
         sealedJob(this.codec, one, requestId === undefined ? "" : `request:${requestId}:${index}`),
       );
@@ -82,7 +85,18 @@ export class Producer {
     return this.pusher.close();
   }
 
+  private through(
+    jobs: readonly Outgoing[],
+    requestId: string | undefined,
+    send: PushNext,
+  ): Promise<Pushed[]> {
+    // The server knows a repeat by all of its request, headers included.
+    const mayDiffer = requestId === undefined;
+    const traced: PushNext = this.tracing ? (changed) => tracedPush(changed, send, mayDiffer) : send;
+    return through(this.middleware, jobs, traced);
+  }
+
   private get isPlain(): boolean {
-    return this.middleware.length === 0 && !this.codec;
+    return this.middleware.length === 0 && !this.codec && !(this.tracing && isTraced());
   }
 }

@@ -102,6 +102,12 @@ export class WaitFor extends Outcome {
   }
 }
 
+/** Returns whether a handler has failed by what it threw or returned: asked to wait or to stop, it has not. */
+export function isFailure(outcome: unknown): boolean {
+  if (!(outcome instanceof Error)) return false;
+  return !(outcome instanceof Outcome) || outcome instanceof Retry || outcome instanceof Dead;
+}
+
 /** Why a handler should stop. */
 export type CancelReason = "cancelled" | "timeout" | "lease lost" | "queue deleted" | "stopping";
 

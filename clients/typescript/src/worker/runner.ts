@@ -7,6 +7,7 @@ import type { LostLease } from "../stream/received.js";
 import type { Report } from "../stream/reports.js";
 import type { Delivered } from "../thread/messages.js";
 import type { HealthWriter } from "../thread/shared_health.js";
+import { type TraceMode, tracedCall } from "../tracing.js";
 import type { FlowNode } from "../v1/flow_service_pb.js";
 import { RevokeReason } from "../v1/job_service_pb.js";
 import { answersOf } from "./answers.js";
@@ -16,7 +17,7 @@ import { Context, type ContextHost } from "./context.js";
 import { LeasedJob } from "./leased.js";
 import type { Link } from "./link.js";
 import { type Middleware, wrapped } from "./middleware.js";
-import { cancelReasonOf } from "./outcomes.js";
+import { cancelReasonOf, isFailure } from "./outcomes.js";
 import type { Route, Routes } from "./routes.js";
 import { isPromise, Run } from "./runs.js";
 import { Settler, type SettlerSettings } from "./settler.js";
@@ -33,6 +34,7 @@ export interface RunnerSettings extends SettlerSettings {
   readonly middleware: readonly Middleware[];
   readonly state: unknown;
   readonly codec: PayloadCodec | undefined;
+  readonly tracing: TraceMode;
   /** What the health port is told, if there is one. */
   readonly health: HealthWriter | undefined;
   /** The client for what handlers push and read. */
@@ -223,9 +225,10 @@ export class Runner implements ContextHost {
       if (one) return one(payloads[0], contexts[0] as Context);
       return batch?.(contexts.map((context, index) => ({ payload: payloads[index], context })));
     };
-    const { middleware } = this.settings;
+    const { middleware, tracing } = this.settings;
     try {
-      const value = (middleware.length === 0 ? call : wrapped(middleware, contexts, call))();
+      const whole = middleware.length === 0 ? call : wrapped(middleware, contexts, call);
+      const value = tracedCall(tracing, contexts, whole, isFailure)();
       if (isPromise(value)) {
         value.then(
           (settled) => this.handleReturned(route, run, settled),

@@ -5,6 +5,7 @@ import { type Duration, durationMessage, milliseconds } from "../duration.js";
 import { InvalidArgument } from "../errors.js";
 import type { PayloadCodec } from "../sealing/payload_codec.js";
 import { WINDOW_MAX } from "../stream/window.js";
+import type { TraceMode } from "../tracing.js";
 import { StreamOpenSchema } from "../v1/job_service_pb.js";
 import { VERSION } from "../version.js";
 import { type Logger, STDERR } from "./logger.js";
@@ -46,6 +47,11 @@ export interface WorkerOptions<S = unknown> extends Address {
   healthHost?: string;
   /** Opens payloads, and seals results and what handlers push: the codec of the clients that push. */
   codec?: PayloadCodec;
+  /**
+   * The span of OpenTelemetry around a handler: it links to the push of its job ("link", the default), or is a
+   * child of it ("child", but a batch links to all); "off": none. Jobs that were pushed without a trace have none.
+   */
+  tracing?: TraceMode;
   /** Around each call of a handler, the first outermost. */
   middleware?: readonly Middleware<S>[];
   /** Makes `context.state` before the first job; disposed of after the last, if it can be. */
@@ -65,6 +71,7 @@ export interface Settings {
   readonly healthPort: number | undefined;
   readonly healthHost: string;
   readonly codec: PayloadCodec | undefined;
+  readonly tracing: TraceMode;
   readonly logger: Logger;
 }
 
@@ -81,8 +88,14 @@ export function settingsOf<S>(options: WorkerOptions<S>): Settings {
       options.healthPort === undefined ? undefined : whole("healthPort", options.healthPort, 0, 65_535),
     healthHost: options.healthHost ?? "127.0.0.1",
     codec: options.codec,
+    tracing: traceModeOf(options.tracing ?? "link"),
     logger: options.logger ?? STDERR,
   };
+}
+
+function traceModeOf(mode: TraceMode): TraceMode {
+  if (["link", "child", "off"].includes(mode)) return mode;
+  throw new InvalidArgument(`tracing: is "link", "child" or "off", not ${mode}`);
 }
 
 function whole(field: string, value: number, least: number, most: number): number {

@@ -72,6 +72,7 @@ export class WorkerRun {
       state,
       health: this.health,
       codec: settings.codec,
+      tracing: settings.tracing,
       client,
       ended: () => {
         if (this.drain.stage !== Stage.WORKING) this.step();
