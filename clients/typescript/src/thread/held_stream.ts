@@ -65,6 +65,8 @@ export class HeldStream {
     const { session } = this;
     if (message.kind === "outcomes") session.take(message);
     else if (message.kind === "drain") session.drain(message.keep);
+    else if (message.kind === "pause") session.pauseWork(message.keep);
+    else if (message.kind === "resume") session.resumeWork();
     else if (message.kind === "release") session.release(message.leave);
     else if (message.kind === "leave") session.leave(message.lease, message.isLost);
     else if (message.kind === "fence") session.session.fence(message.number);

@@ -54,6 +54,9 @@ export type ToStream =
   | Outcomes
   /** Take no more jobs, and release those that are not among these. */
   | { readonly kind: "drain"; readonly keep: readonly Lease[] }
+  /** Take no jobs for a while, and release those that are not among these; or take jobs again. */
+  | { readonly kind: "pause"; readonly keep: readonly Lease[] }
+  | { readonly kind: "resume" }
   /** Release all that is held, but leave these to the server, which ends them. */
   | { readonly kind: "release"; readonly leave: readonly Lease[] }
   /** Drop a lease that another call has ended, or found to be lost. */

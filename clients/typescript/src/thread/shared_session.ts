@@ -44,6 +44,7 @@ export class SharedSession {
   private finished = 0;
   /** Whether it takes no more jobs. */
   isDraining = false;
+  private isPaused = false;
   /** Jobs by outcome, for the health port. */
   readonly settled = Object.fromEntries(OUTCOMES.map((name) => [name, 0])) as Record<OutcomeName, number>;
 
@@ -80,13 +81,13 @@ export class SharedSession {
   handleFrame(frame: StreamResponse): Received {
     const now = performance.now();
     const received = this.session.handleFrame(now, frame);
-    if (this.isDraining) this.releaseReceived(received);
+    if (this.isDraining || this.isPaused) this.releaseReceived(received);
     for (const report of received.reports) this.countLate(report);
     this.measure(now);
     return received;
   }
 
-  /** Jobs that were leased before the server knew that this worker stops. */
+  /** Jobs that were leased before the server knew that this worker stops or pauses. */
   private releaseReceived(received: Received): void {
     for (const { id, delivery } of received.jobs) this.session.settle(interruptedRelease(id, delivery));
     for (const { firstId, delivery, payloads } of received.runs) {
@@ -108,6 +109,23 @@ export class SharedSession {
   drain(keep: readonly Lease[]): void {
     this.isDraining = true;
     this.session.drain();
+    this.releaseOthers(keep);
+  }
+
+  /** Takes no jobs for a while, and releases all but those to keep. */
+  pauseWork(keep: readonly Lease[]): void {
+    this.isPaused = true;
+    this.session.setWindow(0);
+    this.releaseOthers(keep);
+  }
+
+  /** Takes jobs again. */
+  resumeWork(): void {
+    this.isPaused = false;
+    this.session.setWindow(this.window.size);
+  }
+
+  private releaseOthers(keep: readonly Lease[]): void {
     const kept = new Map(keep);
     for (const [id, delivery] of [...this.session.held]) {
       if (kept.get(id) !== delivery) this.takeItem(interruptedRelease(id, delivery));
@@ -140,7 +158,7 @@ export class SharedSession {
 
   /** Adapts the window to the work. */
   measure(now: number): void {
-    if (this.window.measure(now, this.finished)) this.session.setWindow(this.window.size);
+    if (this.window.measure(now, this.finished) && !this.isPaused) this.session.setWindow(this.window.size);
     this.updateCounters();
   }
 

@@ -124,12 +124,19 @@ export interface WorkerStats {
   readonly waiting: number;
   /** How many jobs it asks to have at hand. */
   readonly window: number;
+  /** Whether it takes no jobs, after failures in a row. */
+  readonly paused: boolean;
   /** Whether there is a stream. */
   readonly connected: boolean;
 }
 
 /** Returns the counters that both threads share. */
-export function statsOf(counters: BigInt64Array, running: number, stuck: number): WorkerStats {
+export function statsOf(
+  counters: BigInt64Array,
+  running: number,
+  stuck: number,
+  paused: boolean,
+): WorkerStats {
   const at = (index: number) => Number(Atomics.load(counters, index));
   return {
     done: at(Counter.DONE),
@@ -139,7 +146,8 @@ export function statsOf(counters: BigInt64Array, running: number, stuck: number)
     running,
     stuck,
     waiting: Math.max(0, at(Counter.HELD) - running),
-    window: at(Counter.WINDOW),
+    window: paused ? 0 : at(Counter.WINDOW),
+    paused,
     connected: at(Counter.OPEN) === 1,
   };
 }

@@ -1,4 +1,4 @@
-import type { Client, PushCall } from "../client.js";
+import type { PushCall } from "../client.js";
 import { decodePayload, type JobType } from "../job_type.js";
 import type { Pushed } from "../push/answers.js";
 import type { PayloadCodec } from "../sealing/payload_codec.js";
@@ -6,8 +6,6 @@ import type { LogEntry } from "../stream/log_lines.js";
 import type { LostLease } from "../stream/received.js";
 import type { Report } from "../stream/reports.js";
 import type { Delivered } from "../thread/messages.js";
-import type { HealthWriter } from "../thread/shared_health.js";
-import { type TraceMode, tracedCall } from "../tracing.js";
 import type { FlowNode } from "../v1/flow_service_pb.js";
 import { RevokeReason } from "../v1/job_service_pb.js";
 import { answersOf } from "./answers.js";
@@ -16,32 +14,16 @@ import { childrenOf } from "./children.js";
 import { Context, type ContextHost } from "./context.js";
 import { LeasedJob } from "./leased.js";
 import type { Link } from "./link.js";
-import { type Middleware, wrapped } from "./middleware.js";
-import { cancelReasonOf, isFailure } from "./outcomes.js";
+import { wholeCall } from "./middleware.js";
+import { cancelReasonOf } from "./outcomes.js";
 import type { Route, Routes } from "./routes.js";
+import type { RunnerSettings } from "./runner_settings.js";
 import { isPromise, Run } from "./runs.js";
-import { Settler, type SettlerSettings } from "./settler.js";
+import { Settler } from "./settler.js";
 import { cancelledItem, timedOutItem, unhandledItem } from "./settling.js";
 
 /** Handlers that begin in one turn of the event loop: the program's other work has a right to it, too. */
 const CALLS_A_TURN = 64;
-
-/** What a runner needs of its worker. */
-export interface RunnerSettings extends SettlerSettings {
-  readonly concurrency: number;
-  /** Milliseconds that a handler has to stop when it was asked to. */
-  readonly cancelGrace: number;
-  readonly middleware: readonly Middleware[];
-  readonly state: unknown;
-  readonly codec: PayloadCodec | undefined;
-  readonly tracing: TraceMode;
-  /** What the health port is told, if there is one. */
-  readonly health: HealthWriter | undefined;
-  /** The client for what handlers push and read. */
-  client(): Client;
-  /** Called when a handler has ended. */
-  ended(): void;
-}
 
 /** Runs jobs: finds their handlers, begins as many as may run at once, and settles each by its outcome. */
 export class Runner implements ContextHost {
@@ -53,6 +35,7 @@ export class Runner implements ContextHost {
   private isPumping = false;
   private isPumpDue = false;
   private isClosed = false;
+  private isPaused = false;
   readonly codec: PayloadCodec | undefined;
   /** What runs. */
   readonly running = new Set<Run>();
@@ -75,7 +58,7 @@ export class Runner implements ContextHost {
   /** Takes what a frame brought. */
   take({ runs, jobs, lost }: Delivered): void {
     for (const lease of lost) this.lose(lease);
-    if (this.isClosed) return; // the thread of the stream releases them
+    if (this.isClosed || this.isPaused) return; // the thread of the stream releases them
     for (const run of runs) this.add(LeasedJob.ofRun(run));
     if (jobs.length > 0) for (const job of jobs) this.add([LeasedJob.ofMessage(job)]);
     this.pump();
@@ -90,6 +73,20 @@ export class Runner implements ContextHost {
   /** The jobs whose handlers run. */
   get runningJobs(): LeasedJob[] {
     return [...this.contexts.keys()];
+  }
+
+  /** Starts nothing for a while, and drops all but the jobs to keep: the thread of the stream releases them. */
+  pause(kept: readonly LeasedJob[]): void {
+    this.isPaused = true;
+    this.backlog.clear();
+    const left = kept.filter((job) => this.holds(job));
+    this.held.clear();
+    for (const job of left) this.held.set(job.id, job);
+  }
+
+  /** Starts jobs again. */
+  resume(): void {
+    this.isPaused = false;
   }
 
   /** Asks all handlers to stop. */
@@ -220,15 +217,8 @@ export class Runner implements ContextHost {
 
   private call(route: Route, run: Run, payloads: readonly unknown[]): void {
     const { contexts } = run;
-    const call = () => {
-      const { call: one, batch } = route;
-      if (one) return one(payloads[0], contexts[0] as Context);
-      return batch?.(contexts.map((context, index) => ({ payload: payloads[index], context })));
-    };
-    const { middleware, tracing } = this.settings;
     try {
-      const whole = middleware.length === 0 ? call : wrapped(middleware, contexts, call);
-      const value = tracedCall(tracing, contexts, whole, isFailure)();
+      const value = wholeCall(this.settings, route, contexts, payloads)();
       if (isPromise(value)) {
         value.then(
           (settled) => this.handleReturned(route, run, settled),

@@ -1,13 +1,14 @@
 import { hostname } from "node:os";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { type Address, MESSAGE_BYTES_MAX } from "../channel.js";
-import { type Duration, durationMessage, milliseconds } from "../duration.js";
+import { boundedMilliseconds, type Duration, durationMessage, milliseconds } from "../duration.js";
 import { InvalidArgument } from "../errors.js";
 import type { PayloadCodec } from "../sealing/payload_codec.js";
 import { WINDOW_MAX } from "../stream/window.js";
 import type { TraceMode } from "../tracing.js";
 import { StreamOpenSchema } from "../v1/job_service_pb.js";
 import { VERSION } from "../version.js";
+import type { FailurePauseSettings } from "./failure_pause.js";
 import { type Logger, STDERR } from "./logger.js";
 import type { Middleware } from "./middleware.js";
 import type { Routes } from "./routes.js";
@@ -38,6 +39,13 @@ export interface WorkerOptions<S = unknown> extends Address {
   hardStop?: Duration;
   /** How long a handler has to stop when its job was cancelled or its lease is lost; default 30 s. */
   cancelGrace?: Duration;
+  /**
+   * After so many attempts that fail in a row the worker takes no jobs for `failurePause`, and gives back those that
+   * it has not begun; then one more failure is enough, until a job succeeds. Default: off.
+   */
+  pauseAfterFailures?: number;
+  /** How long it pauses then, up to 24 h; default 30 s. */
+  failurePause?: Duration;
   /**
    * Port of `/healthz` and `/metrics`; 0: one that the system chooses, which `worker.healthPort` tells. Default:
    * none.
@@ -70,6 +78,7 @@ export interface Settings {
   readonly cancelGrace: number;
   readonly healthPort: number | undefined;
   readonly healthHost: string;
+  readonly failurePause: FailurePauseSettings | undefined;
   readonly codec: PayloadCodec | undefined;
   readonly tracing: TraceMode;
   readonly logger: Logger;
@@ -87,10 +96,19 @@ export function settingsOf<S>(options: WorkerOptions<S>): Settings {
     healthPort:
       options.healthPort === undefined ? undefined : whole("healthPort", options.healthPort, 0, 65_535),
     healthHost: options.healthHost ?? "127.0.0.1",
+    failurePause: failurePauseOf(options),
     codec: options.codec,
     tracing: traceModeOf(options.tracing ?? "link"),
     logger: options.logger ?? STDERR,
   };
+}
+
+function failurePauseOf<S>(options: WorkerOptions<S>): FailurePauseSettings | undefined {
+  const pause = boundedMilliseconds(options.failurePause ?? "30s", "failurePause", 86_400_000);
+  const { pauseAfterFailures: given } = options;
+  return given === undefined
+    ? undefined
+    : { failures: whole("pauseAfterFailures", given, 1, 1_000_000), pause };
 }
 
 function traceModeOf(mode: TraceMode): TraceMode {

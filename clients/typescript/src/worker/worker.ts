@@ -9,7 +9,7 @@ import { WorkerRun } from "./worker_run.js";
 
 const NOT_STARTED: WorkerStats = {
   ...{ done: 0, failed: 0, released: 0, lost: 0, running: 0 },
-  ...{ stuck: 0, waiting: 0, window: 0, connected: false },
+  ...{ stuck: 0, waiting: 0, window: 0, paused: false, connected: false },
 };
 
 /**

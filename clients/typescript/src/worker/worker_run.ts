@@ -5,6 +5,8 @@ import { COUNTERS, type FromStream } from "../thread/messages.js";
 import { cellsFor, type HealthSettings, HealthWriter, labelsOf } from "../thread/shared_health.js";
 import { Children } from "./children.js";
 import { Drain, Stage } from "./drain.js";
+import { FailurePause } from "./failure_pause.js";
+import type { LeasedJob } from "./leased.js";
 import { Link, leaseOf, statsOf, type WorkerStats } from "./link.js";
 import type { Middleware } from "./middleware.js";
 import type { Routes } from "./routes.js";
@@ -29,6 +31,7 @@ export class WorkerRun {
   private readonly drain: Drain;
   private readonly children: Children;
   private readonly health: HealthWriter | undefined;
+  private readonly failures: FailurePause | undefined;
   private client: Client | undefined;
   private timer: NodeJS.Timeout | undefined;
   private isThreadEnded = false;
@@ -48,6 +51,9 @@ export class WorkerRun {
     this.drain = new Drain(settings.softStop, settings.hardStop);
     const health = healthOf(settings, routes);
     this.health = health && new HealthWriter(health);
+    const { failurePause, logger } = settings;
+    this.failures =
+      failurePause && new FailurePause(failurePause, logger, (isPaused) => this.pause(isPaused));
     const sizes = routes.all.map((route) => Math.max(1, route.size));
     this.link = new Link(
       {
@@ -74,6 +80,7 @@ export class WorkerRun {
       codec: settings.codec,
       tracing: settings.tracing,
       client,
+      noted: (isFailure) => this.failures?.note(isFailure),
       ended: () => {
         if (this.drain.stage !== Stage.WORKING) this.step();
       },
@@ -102,7 +109,8 @@ export class WorkerRun {
   /** What the worker has done and is doing. */
   get stats(): WorkerStats {
     const running = this.runner.runningJobs.length;
-    return statsOf(new BigInt64Array(this.counters), running, this.runner.stuck.size);
+    const isPaused = this.failures?.isPaused ?? false;
+    return statsOf(new BigInt64Array(this.counters), running, this.runner.stuck.size, isPaused);
   }
 
   private connected(): Client {
@@ -157,6 +165,18 @@ export class WorkerRun {
     }
   }
 
+  /** Jobs that have begun: their handlers run, or their children are being pushed. */
+  private get begun(): LeasedJob[] {
+    return [...this.runner.runningJobs, ...[...this.children.pending].map((context) => context.job)];
+  }
+
+  private pause(isPaused: boolean): void {
+    const { begun } = this;
+    if (isPaused) this.runner.pause(begun);
+    else this.runner.resume();
+    this.link.say(isPaused ? { kind: "pause", keep: begun.map(leaseOf) } : { kind: "resume" });
+  }
+
   /** Starts nothing more, releases jobs that have not started, and sets the deadline of the others. */
   private finish(): void {
     const { settings } = this.parts;
@@ -168,8 +188,8 @@ export class WorkerRun {
     );
     this.runner.close();
     this.runner.setDeadline(new Date(Date.now() + settings.softStop));
-    const kept = [...this.runner.runningJobs, ...[...this.children.pending].map((context) => context.job)];
-    this.link.say({ kind: "drain", keep: kept.map(leaseOf) });
+    this.failures?.close();
+    this.link.say({ kind: "drain", keep: this.begun.map(leaseOf) });
   }
 
   private cancel(): void {
