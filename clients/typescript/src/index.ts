@@ -8,6 +8,7 @@ export type { EntityRef } from "./entity.js";
 export * from "./errors.js";
 export { FlowJob, type FlowJobOptions, type FlowPushed } from "./flows.js";
 export { type Codec, defineJob, type JobDeclaration, type JobType, NewJob, type Schema } from "./job_type.js";
+export type { JsonSchema } from "./json_schema.js";
 export type { Backoff, EnumName, JobOptions, PushOptions, Retention } from "./options.js";
 export type { Pushed } from "./push/answers.js";
 export type { ManyOptions } from "./push/messages.js";

@@ -8,6 +8,7 @@ import { WINDOW_MAX } from "../stream/window.js";
 import type { TraceMode } from "../tracing.js";
 import { StreamOpenSchema } from "../v1/job_service_pb.js";
 import { VERSION } from "../version.js";
+import { handlerDescription } from "./announced.js";
 import type { FailurePauseSettings } from "./failure_pause.js";
 import { type Logger, STDERR } from "./logger.js";
 import type { Middleware } from "./middleware.js";
@@ -139,7 +140,7 @@ export function openingOf<S>(options: WorkerOptions<S>, routes: Routes): Uint8Ar
       labels: { ...options.labels },
       language: `typescript/${VERSION}`,
     },
-    handlers: routes.all.map(({ job: { queue, name } }) => ({ queue, name })),
+    handlers: routes.all.map(({ job }) => handlerDescription(job, options.logger ?? STDERR)),
     queues: Object.entries(weights).map(([queue, weight]) => ({ queue, weight })),
     ...(options.lease !== undefined && { lease: durationMessage(options.lease, "lease") }),
     acceptsRuns: true,
