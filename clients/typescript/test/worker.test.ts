@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { existsSync, readdirSync } from "node:fs";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 
@@ -213,6 +214,19 @@ test("concurrency bounds what runs, and the state is made first and disposed of 
   await worker.stop();
   assert.equal(most, 3);
   await until("the state is disposed of", () => !state.isOpen);
+});
+
+test("a dozen workers of a program share the thread of their streams, and end one by one", async () => {
+  const threads = () => (existsSync("/proc/self/task") ? readdirSync("/proc/self/task").length : 0);
+  const kinds = Array.from({ length: 12 }, (_, n) => defineJob<number, number>({ queue: `dozen-${n}` }));
+  const before = threads();
+  const workers = kinds.map((kind, n) => workerOf(server).handle(kind, () => n));
+  await Promise.all(workers.map((worker) => worker.start()));
+  assert.ok(threads() - before < 8, "beside threads of Node's own pool there is one more");
+  await Promise.all(workers.slice(0, 6).map((worker) => worker.stop()));
+  const results = kinds.slice(6).map((kind) => client.pushAndWait(kind, 0));
+  assert.deepEqual(await Promise.all(results), [6, 7, 8, 9, 10, 11]);
+  await Promise.all(workers.map((worker) => worker.stop()));
 });
 
 test("start and run throw what no second try changes; a worker without handlers is refused", async () => {

@@ -43,6 +43,9 @@ export class Stream {
   private isStopped = false;
   private wake: () => void = () => undefined;
   private lostAt: number | undefined;
+  private downSince: number | undefined = performance.now();
+  /** Streams that were opened after a break. */
+  reconnects = 0;
 
   /** Makes a stream; `run` opens it. */
   constructor(
@@ -67,6 +70,11 @@ export class Stream {
       this.handleEnd(error);
       await this.pause(error, tries);
     }
+  }
+
+  /** Milliseconds without a stream; 0 with one. */
+  get downFor(): number {
+    return this.downSince === undefined ? 0 : Math.max(1, performance.now() - this.downSince);
   }
 
   /** Ends the call and opens no other. */
@@ -137,6 +145,7 @@ export class Stream {
       this.session.session.disconnect();
       this.session.updateCounters();
       if (this.isOpened) this.lostAt ??= performance.now();
+      this.downSince ??= performance.now();
       grpc.close();
     }
   }
@@ -183,9 +192,11 @@ export class Stream {
 
   private handleOpened(isResumed: boolean): void {
     this.isOpened = true;
+    this.downSince = undefined;
     if (this.lostAt === undefined) {
       this.events.log("info", `connected to ${this.target}`);
     } else {
+      this.reconnects += 1;
       const away = ((performance.now() - this.lostAt) / 1_000).toFixed(1);
       const kept = isResumed ? "its leases are kept" : "as a new session";
       this.events.log("info", `connected again to ${this.target} after ${away} s, ${kept}`);

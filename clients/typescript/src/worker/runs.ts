@@ -4,6 +4,8 @@ import type { Context } from "./context.js";
 export class Run {
   /** Another run has its place, and what it says is dropped. */
   isGivenUp = false;
+  /** When it began, if somebody measures it. */
+  began = 0;
   private readonly timers: NodeJS.Timeout[] = [];
 
   /** Begins a run. */
@@ -17,6 +19,11 @@ export class Run {
       const timeout = timeoutOf(context);
       if (timeout > 0) this.startTimeout(context, timeout);
     }
+  }
+
+  /** The name of its jobs. */
+  get name(): string {
+    return this.contexts[0]?.job.name ?? "";
   }
 
   /** Ends the run. */
@@ -46,4 +53,9 @@ export class Run {
 function timeoutOf({ job }: Context): number {
   const { timeout } = job.options;
   return timeout ? Number(timeout.seconds) * 1_000 + timeout.nanos / 1e6 : 0;
+}
+
+/** Returns whether a handler has returned a promise. */
+export function isPromise(value: unknown): value is Promise<unknown> {
+  return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
 }
