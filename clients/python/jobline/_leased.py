@@ -111,6 +111,28 @@ class LeasedJob:
             continues_group=message.continues_group,
         )
 
+    def to_message(self) -> job_pb2.LeasedJob:
+        """Returns a message of the protocol, with the headers of a run among the options."""
+        message = job_pb2.LeasedJob(
+            id=self.id,
+            delivery=self.delivery,
+            queue=self.queue,
+            options=self.options_message,
+            payload=self.payload,
+            lease_ms=self.lease_ms,
+            attempt=self.attempt,
+            reason=job_pb2.LeaseReason.ValueType(self.reason),
+            checkpoint=self.checkpoint,
+            job_key=self.job_key,
+            pushed_at=self._pushed_at,
+            group=self.group,
+            phase_results=self.phase_results,
+            continues_group=self.continues_group,
+        )
+        if self.run_headers is not None:
+            message.options.headers.update(self.run_headers.of_job(self.id))
+        return message
+
     @classmethod
     def from_run(cls, run: job_pb2.LeasedRun) -> list[Self]:
         """Returns the jobs of a run. They share everything but id, payload, job key, and headers

@@ -19,6 +19,7 @@ from jobline._worker.middleware import Middleware
 from jobline._worker.routes import Route
 from jobline._worker.settling import settle_error, settle_value
 from jobline._worker.shared_session import SharedSession
+from jobline._worker.tallies import Tallies
 from jobline.v1 import job_pb2
 
 logger = logging.getLogger("jobline.worker")
@@ -37,7 +38,7 @@ class Execution:
 
     `running` has the contexts of started jobs by (id, delivery): a job whose lease was lost may be
     leased again while its old handler still runs. `has_cancelled`: some handler was asked to stop
-    and may still run.
+    and may still run. `tallies`: where to count how long handlers take, if anybody asks.
     """
 
     session: SharedSession
@@ -46,6 +47,7 @@ class Execution:
     state: Any = None
     running: dict[tuple[int, int], Context] = field(default_factory=dict)
     has_cancelled: bool = False
+    tallies: Tallies | None = None
     # The last options that were seen to have no timeout: the jobs of a run share theirs.
     _untimed: job_pb2.JobOptions | None = None
 
@@ -59,6 +61,8 @@ class Execution:
             self._note_timeout(context)
         self.running[job.id, job.delivery] = context
         if self.session.begin(job):
+            if self.tallies is not None:
+                self.tallies.began((job.id, job.delivery))
             return context
         self.end(context)
         return None
@@ -78,6 +82,8 @@ class Execution:
         if self.flows.pending and lease in self.flows.pending:
             return
         self.running.pop(lease, None)
+        if self.tallies is not None:
+            self.tallies.ended(lease, context)
         if self.session.begun:
             self.session.begun.discard(lease)
 

@@ -11,7 +11,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Container
-from dataclasses import dataclass
 from typing import Unpack
 
 from jobline._enums import SettleOutcome
@@ -22,6 +21,7 @@ from jobline._stream.reports import Report
 from jobline._stream.session import Session
 from jobline._stream.settles import SettleKind, SettleReport
 from jobline._worker.log import job_died
+from jobline._worker.tallies import Counts, Tallies, outcome_of
 from jobline._worker.wakeup import Wakeup
 from jobline._worker.window import Window
 from jobline.v1 import job_pb2
@@ -33,16 +33,6 @@ MEASURE_EVERY = 0.1
 _ONCE = job_pb2.DELIVERY_MODE_ONCE
 
 _Item = pb.FailItem | pb.ReleaseItem
-
-
-@dataclass(slots=True)
-class Counts:
-    """What a worker has done since it started."""
-
-    done: int = 0
-    failed: int = 0
-    released: int = 0
-    lost: int = 0
 
 
 class SharedSession:
@@ -61,6 +51,9 @@ class SharedSession:
         # The last options that were seen to be none of those: the jobs of a run share theirs.
         self._repeatable: job_pb2.JobOptions | None = None
         self.counts = Counts()
+        self.tallies = Tallies()
+        self.down_since: float | None = time.monotonic()
+        """When the last stream broke, in monotonic seconds; None while there is one."""
         self.wakeup = Wakeup()
 
     # ------------------------------------------------------------------ from runners
@@ -114,6 +107,8 @@ class SharedSession:
             self._finished += 1
             self.counts.lost += is_lost
             self.counts.released += not is_lost
+            if not is_lost:
+                self.tallies.settled("released")
         self.wakeup.set()
 
     def report(self, job: LeasedJob, **report: Unpack[Report]) -> bool:
@@ -153,6 +148,8 @@ class SharedSession:
         """Ends the stream; leases and settles are kept for the next one."""
         with self._lock:
             self._session.disconnect()
+            if self.down_since is None:
+                self.down_since = time.monotonic()
 
     def handle_refusal(self) -> None:
         """Drops what was not confirmed, because the server refused some of it."""
@@ -171,6 +168,9 @@ class SharedSession:
             # What was settled before this frame arrived must not count as held.
             self._take_outcomes()
             received = self._session.handle_frame(now, frame)
+            if received.opened:
+                self.down_since = None
+                self.counts.opened += 1
             self._measure(now)
         for report in received.reports:
             self._count_report(report)
@@ -195,12 +195,15 @@ class SharedSession:
         """Moves the outcomes of runners into the session. A job's reports are there already."""
         session, counts = self._session, self.counts
         acks, items = self._acks, self._items
+        before = counts.done
         while acks:
             self._finished += 1
             if session.ack(*acks.popleft()):
                 counts.done += 1
             else:
                 counts.lost += 1
+        if counts.done != before:
+            self.tallies.settled("completed", counts.done - before)
         while items:
             self._take_item(items.popleft())
 
@@ -208,7 +211,9 @@ class SharedSession:
         self._finished += 1
         if not self._session.settle(item):
             self.counts.lost += 1
-        elif isinstance(item, pb.FailItem):
+            return
+        self.tallies.settled(outcome_of(item))
+        if isinstance(item, pb.FailItem):
             self.counts.failed += 1
         else:
             self.counts.released += 1
@@ -257,6 +262,7 @@ class SharedSession:
             for id_, delivery in leases:
                 self._session.settle(interrupted_release(id_, delivery))
             self.counts.released += len(leases)
+            self.tallies.settled("released", len(leases))
         self.wakeup.set()
         return leases
 
