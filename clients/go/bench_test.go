@@ -2,6 +2,7 @@ package jobline_test
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -35,6 +36,36 @@ func BenchmarkPush(b *testing.B) {
 				callers.Go(func() {
 					for left.Add(-1) >= 0 {
 						if _, err := client.Push(ctx, queue, payload, options); err != nil {
+							b.Error(err)
+							return
+						}
+					}
+				})
+			}
+			callers.Wait()
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "jobs/s")
+		})
+	}
+}
+
+// BenchmarkPushPayloads is 64 jobs under way in calls of one size: what 64 callers of Push could reach if they shared
+// calls like that, and sharing cost nothing.
+func BenchmarkPushPayloads(b *testing.B) {
+	for _, calls := range []int{1, 2, 4} {
+		b.Run(fmt.Sprintf("%d-calls-of-%d", calls, 64/calls), func(b *testing.B) {
+			client, ctx, queue := newClient(b, nil), newContext(b), newQueue(b)
+			payloads := make([][]byte, 64/calls)
+			for i := range payloads {
+				payloads[i] = make([]byte, 100)
+			}
+			var left atomic.Int64
+			left.Store(int64(b.N))
+			b.ResetTimer()
+			var callers sync.WaitGroup
+			for range calls {
+				callers.Go(func() {
+					for left.Add(-int64(len(payloads))) >= 0 {
+						if _, err := client.PushPayloads(ctx, queue, payloads, nil); err != nil {
 							b.Error(err)
 							return
 						}

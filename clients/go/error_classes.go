@@ -44,6 +44,8 @@ var (
 	ErrLeaseLost = kind("lease lost", ErrFailedPrecondition)
 	// ErrWrongState (of ErrFailedPrecondition): the job's state does not allow it.
 	ErrWrongState = kind("wrong state", ErrFailedPrecondition)
+	// ErrQueueNotCreated (of ErrFailedPrecondition): the queue does not exist, and a push does not create it.
+	ErrQueueNotCreated = kind("queue not created", ErrFailedPrecondition)
 	// ErrBatchComplete (of ErrFailedPrecondition): the batch takes no new members.
 	ErrBatchComplete = kind("batch complete", ErrFailedPrecondition)
 	// ErrProtocolMistake (of ErrFailedPrecondition): a stream broke the protocol.
@@ -111,6 +113,7 @@ var classByReason = map[string]error{
 	"UNIQUE_KEY_HELD":      ErrUniqueKeyHeld,
 	"LEASE_LOST":           ErrLeaseLost,
 	"WRONG_STATE":          ErrWrongState,
+	"QUEUE_NOT_CREATED":    ErrQueueNotCreated,
 	"BATCH_COMPLETE":       ErrBatchComplete,
 	"PROTOCOL_MISTAKE":     ErrProtocolMistake,
 	"PAYLOAD_MISFIT":       ErrPayloadMisfit,

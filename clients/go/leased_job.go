@@ -99,8 +99,11 @@ func (j *LeasedJob) Headers() map[string]string {
 	return headers
 }
 
-// PushedAt returns when the job was pushed.
+// PushedAt returns when the job was pushed; zero for a LeasedJob that no server handed out.
 func (j *LeasedJob) PushedAt() time.Time {
+	if j.job == nil {
+		return time.Time{}
+	}
 	if j.job.Run != nil {
 		return j.job.Run.GetPushedAt().AsTime()
 	}

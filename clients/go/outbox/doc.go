@@ -2,8 +2,8 @@
 // neither.
 //
 // A row is written into a table of the program's database, in the program's transaction. A [Relay]
-// pushes the rows to Jobline and deletes them. Each row has a key that is the job's idempotency key, so
-// a relay that is killed between the two pushes no job twice.
+// pushes the rows to Jobline and deletes them. The id of a row is the job's idempotency key, so a relay that is
+// killed between the two pushes no job twice. The tables are those of jobline.outbox for Python, too.
 //
 //	table := outbox.Table{Dialect: outbox.Postgres}
 //	tx, err := db.BeginTx(ctx, nil)

@@ -15,6 +15,7 @@ import (
 	_ "modernc.org/sqlite"
 
 	jobline "github.com/jobline/jobline/clients/go"
+	"github.com/jobline/jobline/clients/go/joblinev1"
 	"github.com/jobline/jobline/clients/go/outbox"
 	"github.com/jobline/jobline/clients/go/outbox/fence"
 	"github.com/jobline/jobline/clients/go/outbox/pgxoutbox"
@@ -27,21 +28,25 @@ type server struct {
 	fails  error
 	loses  bool // it stores what is pushed, and its answer is lost
 	refuse string
+	full   map[string]error // by queue
 }
 
-func (s *server) PushMany(_ context.Context, queue string, jobs []jobline.NewJob, _ *jobline.PushManyOptions) ([]jobline.Pushed, error) {
+func (s *server) PushMessages(_ context.Context, queue string, jobs []*joblinev1.NewJob) ([]jobline.Pushed, error) {
+	if err := s.full[queue]; err != nil {
+		return nil, err
+	}
 	if s.fails != nil {
 		return nil, s.fails
 	}
 	pushed := make([]jobline.Pushed, len(jobs))
 	for i, job := range jobs {
-		payload := fmt.Sprintf("%s:%s", queue, job.Payload)
+		payload := fmt.Sprintf("%s:%s", queue, job.GetData())
 		if s.refuse != "" && payload == s.refuse {
 			pushed[i].Err = jobline.ErrIdempotencyMismatch
 			continue
 		}
-		if _, isThere := s.jobs[job.Options.JobKey]; !isThere {
-			s.jobs[job.Options.JobKey] = payload
+		if _, isThere := s.jobs[job.GetJobKey()]; !isThere {
+			s.jobs[job.GetJobKey()] = payload
 			s.order = append(s.order, payload)
 		}
 	}

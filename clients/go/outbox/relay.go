@@ -3,22 +3,34 @@ package outbox
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"time"
 
 	jobline "github.com/jobline/jobline/clients/go"
+	"github.com/jobline/jobline/clients/go/joblinev1"
+)
+
+const (
+	batchDefault = 500
+	batchMax     = 1_000
+	// Bytes of the jobs of one round, well below the server's 16 MiB a call unless one alone is larger.
+	roundBytesMax = 8 << 20
+	// Time for which the rows of a queue that has no room wait, unless the server says how long; and at most.
+	holdTime    = time.Second
+	holdTimeMax = 30 * time.Second
 )
 
 // Pusher is the part of a *jobline.Client that a relay needs.
 type Pusher interface {
-	PushMany(ctx context.Context, queue string, jobs []jobline.NewJob, options *jobline.PushManyOptions) ([]jobline.Pushed, error)
+	PushMessages(ctx context.Context, queue string, jobs []*joblinev1.NewJob) ([]jobline.Pushed, error)
 }
 
-// Relay pushes the rows of an outbox. Several may run, in any processes: each row is pushed at least
-// once, and stored as a job once.
+// Relay pushes the rows of an outbox. Several may run, in any processes, Python's among them: each row is pushed at
+// least once, and stored as a job once, unless a relay dies between a push and the deletion, and none runs for the
+// next 24 hours, after which the server forgets keys. Rows of a queue are pushed in the order of their ids, as one
+// process has written them; with several relays that order holds within a batch alone.
 type Relay struct {
 	// Table is the outbox, DB its database: over pgx, stdlib.OpenDBFromPool makes one of a pool.
 	Table Table
@@ -31,25 +43,24 @@ type Relay struct {
 	Interval time.Duration
 	// Logger gets rounds that failed, and rows that were refused; default slog.Default.
 	Logger *slog.Logger
+
+	held map[string]time.Time // queues that have no room, until when they are passed over
 }
 
 // Run pushes rows until ctx ends; it returns nil then. What fails is tried again. A row that the server
-// refuses for good stays in the table with the error, and does not hold up the others.
+// refuses for good stays in the table with the error, and does not hold up the others; a queue that is full holds
+// up its own rows alone. One Run at a time of one Relay.
 func (r *Relay) Run(ctx context.Context) error {
 	interval := r.Interval
 	if interval <= 0 {
 		interval = time.Second
 	}
-	log := r.Logger
-	if log == nil {
-		log = slog.Default()
-	}
 	for ctx.Err() == nil {
 		count, err := r.Once(ctx)
 		if err != nil && ctx.Err() == nil {
-			log.Warn("the outbox was not pushed; trying again", "error", err)
+			r.log().Warn("the outbox was not pushed; trying again", "error", err)
 		}
-		if err == nil && count == r.batchSize() {
+		if err == nil && count > 0 {
 			continue
 		}
 		select {
@@ -60,14 +71,14 @@ func (r *Relay) Run(ctx context.Context) error {
 	return nil
 }
 
-func (r *Relay) batchSize() int {
-	if r.BatchSize <= 0 || r.BatchSize > 1_000 {
-		return 500
+func (r *Relay) log() *slog.Logger {
+	if r.Logger == nil {
+		return slog.Default()
 	}
-	return r.BatchSize
+	return r.Logger
 }
 
-// Once pushes one batch of rows, and returns how many rows it took.
+// Once pushes one batch of rows, and returns how many rows it has dealt with.
 func (r *Relay) Once(ctx context.Context) (int, error) {
 	tx, err := r.DB.BeginTx(ctx, nil)
 	if err != nil {
@@ -78,65 +89,61 @@ func (r *Relay) Once(ctx context.Context) (int, error) {
 	if err != nil || len(rows) == 0 {
 		return 0, err
 	}
-	for start := 0; start < len(rows); {
-		end := start + 1
-		for end < len(rows) && rows[end].queue == rows[start].queue && rows[end].bad == nil && rows[start].bad == nil {
-			end++
+	count := 0
+	for _, some := range byQueue(rows) {
+		err = r.push(ctx, tx, some)
+		if err != nil && !r.hold(some[0].queue, err) {
+			break
 		}
-		if err := r.push(ctx, tx, rows[start:end]); err != nil {
-			// What was pushed before is pushed again, under its keys.
-			return 0, err
+		if err == nil {
+			count += len(some)
 		}
-		start = end
+		err = nil
 	}
-	if err := tx.Commit(); err != nil {
-		return 0, fmt.Errorf("outbox: %w", err)
+	// What other queues have taken is settled, whatever came of this one. Rows whose deletion is lost are pushed
+	// again, under their keys.
+	if failed := tx.Commit(); failed != nil {
+		return 0, fmt.Errorf("outbox: %w", failed)
 	}
-	return len(rows), nil
+	return count, err
 }
 
-type row struct {
-	id    int64
-	queue string
-	job   jobline.NewJob
-	bad   error // it cannot be read
-}
-
-func (r *Relay) read(ctx context.Context, tx *sql.Tx) ([]row, error) {
-	found, err := tx.QueryContext(ctx, r.Table.spell(selectRows), r.batchSize())
-	if err != nil {
-		return nil, fmt.Errorf("outbox: %w", err)
-	}
-	defer func() { _ = found.Close() }()
-	var rows []row
-	for found.Next() {
-		var one row
-		var key string
-		var payload, options []byte
-		if err := found.Scan(&one.id, &key, &one.queue, &payload, &options); err != nil {
-			return nil, fmt.Errorf("outbox: %w", err)
+// byQueue returns rows by queue, in their order.
+func byQueue(rows []row) [][]row {
+	var parts [][]row
+	places := map[string]int{}
+	for _, one := range rows {
+		place, isThere := places[one.queue]
+		if !isThere {
+			place = len(parts)
+			places[one.queue], parts = place, append(parts, nil)
 		}
-		one.bad = json.Unmarshal(options, &one.job.Options)
-		one.job.Payload, one.job.Options.JobKey = payload, key
-		rows = append(rows, one)
+		parts[place] = append(parts[place], one)
 	}
-	return rows, found.Err()
+	return parts
 }
 
 // push pushes rows of one queue, and deletes them. A refusal of one of them is found by pushing each by
 // itself.
 func (r *Relay) push(ctx context.Context, tx *sql.Tx, rows []row) error {
-	if rows[0].bad != nil {
-		return r.settle(ctx, tx, rows[0].id, rows[0].bad)
+	var good []row
+	var jobs []*joblinev1.NewJob
+	for _, one := range rows {
+		if one.bad != nil {
+			if err := r.settle(ctx, tx, one, one.bad); err != nil {
+				return err
+			}
+			continue
+		}
+		good, jobs = append(good, one), append(jobs, one.job)
 	}
-	jobs := make([]jobline.NewJob, len(rows))
-	for i := range rows {
-		jobs[i] = rows[i].job
+	if len(good) == 0 {
+		return nil
 	}
-	pushed, err := r.Client.PushMany(ctx, rows[0].queue, jobs, &jobline.PushManyOptions{NotAtomic: true})
-	if isForGood(err) && len(rows) > 1 {
-		for i := range rows {
-			if err := r.push(ctx, tx, rows[i:i+1]); err != nil {
+	pushed, err := r.Client.PushMessages(ctx, good[0].queue, jobs)
+	if isForGood(err) && len(good) > 1 {
+		for i := range good {
+			if err := r.push(ctx, tx, good[i:i+1]); err != nil {
 				return err
 			}
 		}
@@ -145,27 +152,46 @@ func (r *Relay) push(ctx context.Context, tx *sql.Tx, rows []row) error {
 	if err != nil && !isForGood(err) {
 		return err
 	}
-	for i, one := range rows {
+	for i, one := range good {
 		why := err
 		if why == nil {
 			why = pushed[i].Err
 		}
-		if err := r.settle(ctx, tx, one.id, why); err != nil {
+		if err := r.settle(ctx, tx, one, why); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *Relay) settle(ctx context.Context, tx *sql.Tx, id int64, refusal error) error {
-	statement, args := r.Table.spell(deleteRow), []any{id}
+func (r *Relay) settle(ctx context.Context, tx *sql.Tx, one row, refusal error) error {
+	statement, args := r.Table.spell(deleteRow), []any{one.id}
 	if refusal != nil {
-		statement, args = r.Table.spell(refuseRow), []any{id, refusal.Error()}
+		r.log().Error("the server refuses a job of the outbox for good", "id", one.id, "queue", one.queue, "error", refusal)
+		statement, args = r.Table.spell(refuseRow), []any{refusal.Error(), one.id}
 	}
 	if _, err := tx.ExecContext(ctx, statement, args...); err != nil {
 		return fmt.Errorf("outbox: %w", err)
 	}
 	return nil
+}
+
+// hold passes over the rows of a queue for a time, if an error is about the queue.
+func (r *Relay) hold(queue string, err error) bool {
+	isFull := errors.Is(err, jobline.ErrResourceExhausted) && !errors.Is(err, jobline.ErrTooLarge)
+	if !isFull && !errors.Is(err, jobline.ErrPermissionDenied) && !errors.Is(err, jobline.ErrQueueNotCreated) {
+		return false
+	}
+	pause := holdTime
+	if refused := (*jobline.Error)(nil); errors.As(err, &refused) && refused.RetryAfter > 0 {
+		pause = min(refused.RetryAfter, holdTimeMax)
+	}
+	if r.held == nil {
+		r.held = map[string]time.Time{}
+	}
+	r.held[queue] = time.Now().Add(pause)
+	r.log().Warn("rows of the outbox wait for their queue", "queue", queue, "for", pause, "error", err)
+	return true
 }
 
 // isForGood reports whether a push was refused, and would be refused again.
@@ -174,7 +200,10 @@ func isForGood(err error) bool {
 	if !errors.As(err, &refused) || !refused.Definite() || refused.Retryable() {
 		return false
 	}
-	for _, passing := range []error{jobline.ErrClosed, jobline.ErrPermissionDenied, jobline.ErrUnauthenticated, context.Canceled, context.DeadlineExceeded} {
+	for _, passing := range []error{
+		jobline.ErrClosed, jobline.ErrPermissionDenied, jobline.ErrUnauthenticated, jobline.ErrQueueNotCreated,
+		context.Canceled, context.DeadlineExceeded,
+	} {
 		if errors.Is(err, passing) {
 			return false
 		}

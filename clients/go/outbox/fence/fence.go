@@ -23,6 +23,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"time"
 
 	jobline "github.com/jobline/jobline/clients/go"
 	"github.com/jobline/jobline/clients/go/outbox/internal/sqldialect"
@@ -32,65 +33,108 @@ import (
 // job without them.
 var ErrDone = errors.New("fence: the effects of this job were committed before")
 
-// ErrOvertaken says that a later delivery has committed the effects: this one has lost its lease, and
-// what it returns is dropped.
-var ErrOvertaken = errors.New("fence: a later delivery of this job has committed its effects")
+// ErrOvertaken says that a later delivery has passed: this one has lost its lease, and what it returns is
+// dropped. Roll back.
+var ErrOvertaken = errors.New("fence: a later delivery of this job has passed")
 
-// Table is a table of fences, beside the data that the handlers change. The zero value is
-// jobline_fences in PostgreSQL.
+const (
+	// The step of a handler that has one transaction.
+	stepDefault  = "effect"
+	stepBytesMax = 200
+)
+
+// Table is a table of fences, beside the data that the handlers change. The zero value is jobline_fence in
+// PostgreSQL. The table is the same as that of jobline.outbox for Python.
 type Table struct {
-	// Name of the table, default jobline_fences.
+	// Name of the table, default jobline_fence.
 	Name string
 	// Dialect of its database.
 	Dialect sqldialect.Dialect
 }
 
 const (
+	// One row per job, whose step is '', with the newest delivery that has passed; and one per step that has passed.
+	// job: id and time of the push, as another server, or a new one in place of an old one, has the same ids.
 	createTable = `CREATE TABLE IF NOT EXISTS {table} (
-  job_id BIGINT PRIMARY KEY,
-  delivery BIGINT NOT NULL,
-  passed_at {moment} NOT NULL DEFAULT CURRENT_TIMESTAMP
+  job TEXT NOT NULL,
+  step TEXT NOT NULL,
+  delivery {number} NOT NULL,
+  passed_at_ms {number} NOT NULL,
+  PRIMARY KEY (job, step)
 )`
-	insertFence = `INSERT INTO {table} (job_id, delivery) VALUES ($1, $2) ON CONFLICT (job_id) DO NOTHING`
-	readFence   = `SELECT delivery FROM {table} WHERE job_id = $1`
+	// With < instead of <= the second transaction of one delivery would be refused.
+	passDelivery = `INSERT INTO {table} (job, step, delivery, passed_at_ms) VALUES ($1, '', $2, $3)
+ON CONFLICT (job, step) DO UPDATE SET delivery = excluded.delivery, passed_at_ms = excluded.passed_at_ms
+WHERE {alone}.delivery <= excluded.delivery`
+	takeStep = `INSERT INTO {table} (job, step, delivery, passed_at_ms) VALUES ($1, $2, $3, $4)
+ON CONFLICT (job, step) DO NOTHING`
+	deleteOld = `DELETE FROM {table} WHERE job IN (SELECT job FROM {table} WHERE step = '' AND passed_at_ms < $1)`
 )
 
 func (t Table) spell(statement string) string {
-	return t.Dialect.Spell(sqldialect.Table(t.Name, "jobline_fences"), statement)
+	return t.Dialect.Spell(sqldialect.Table(t.Name, "jobline_fence"), statement)
 }
 
-// Schema returns the statement that creates the table, for a program's migrations. Rows whose passed_at
-// is older than any delivery of a job may come may be deleted.
+// Schema returns the statement that creates the table, for a program's migrations.
 func (t Table) Schema() string { return t.spell(createTable) }
 
-// Statements returns the statements that Pass makes, for other database libraries: one that inserts
-// the fence (job id, delivery), and one that reads the delivery which passed (job id) if none was
-// inserted. Refusal says what that means.
-func (t Table) Statements() (insert, read string) { return t.spell(insertFence), t.spell(readFence) }
-
-// Pass returns nil if the effects of the job are to be done in this transaction, ErrDone or
-// ErrOvertaken if they must not be. While another delivery is between its Pass and its commit, it
+// Pass returns nil if the effects of the job are to be done in this transaction, before its other writes;
+// ErrDone or ErrOvertaken if they must not be. While another delivery is between its Pass and its commit, it
 // waits for that one. A job that is retried by hand after it completed is done as well.
 func (t Table) Pass(ctx context.Context, tx *sql.Tx, job *jobline.LeasedJob) error {
-	insert, read := t.Statements()
-	result, err := tx.ExecContext(ctx, insert, int64(job.ID), int64(job.Delivery))
-	if err != nil {
-		return fmt.Errorf("fence: %w", err)
-	}
-	if count, err := result.RowsAffected(); err != nil || count == 1 {
-		return err
-	}
-	var passed int64
-	if err := tx.QueryRowContext(ctx, read, int64(job.ID)).Scan(&passed); err != nil {
-		return fmt.Errorf("fence: %w", err)
-	}
-	return Refusal(job, passed)
+	return t.PassStep(ctx, tx, job, stepDefault)
 }
 
-// Refusal returns why a job does not pass, by the delivery that has.
-func Refusal(job *jobline.LeasedJob, passed int64) error {
-	if uint64(passed) > job.Delivery {
+// PassStep is Pass for a handler with several transactions: the step, 1 … 200 bytes, says which one it is.
+func (t Table) PassStep(ctx context.Context, tx *sql.Tx, job *jobline.LeasedJob, step string) error {
+	return t.PassBy(job, step, func(statement string, args ...any) (int64, error) {
+		result, err := tx.ExecContext(ctx, statement, args...)
+		if err != nil {
+			return 0, err
+		}
+		return result.RowsAffected()
+	})
+}
+
+// PassBy is PassStep for other database libraries: execute makes a statement in the transaction, and returns how
+// many rows it has changed.
+func (t Table) PassBy(job *jobline.LeasedJob, step string, execute func(statement string, args ...any) (int64, error)) error {
+	if step == "" || len(step) > stepBytesMax {
+		return fmt.Errorf("fence: a step has 1 to %d bytes: %w", stepBytesMax, jobline.ErrInvalidArgument)
+	}
+	key, delivery, now := keyOf(job), int64(job.Delivery), time.Now().UnixMilli()
+	count, err := execute(t.spell(passDelivery), key, delivery, now)
+	switch {
+	case err != nil:
+		return fmt.Errorf("fence: %w", err)
+	case count == 0:
 		return ErrOvertaken
 	}
-	return ErrDone
+	count, err = execute(t.spell(takeStep), key, step, delivery, now)
+	switch {
+	case err != nil:
+		return fmt.Errorf("fence: %w", err)
+	case count == 0:
+		return ErrDone
+	}
+	return nil
+}
+
+// keyOf returns what names a job: its id, and when it was pushed, as ids begin anew with a new data directory.
+func keyOf(job *jobline.LeasedJob) string {
+	at := int64(0)
+	if pushed := job.PushedAt(); !pushed.IsZero() {
+		at = pushed.UnixMilli()
+	}
+	return fmt.Sprintf("%d@%d", job.ID, at)
+}
+
+// Clean deletes the rows of jobs that passed last before so long, and returns how many there were. A job of which a
+// delivery may still come must not be among them: 30 days are plenty.
+func (t Table) Clean(ctx context.Context, tx *sql.Tx, olderThan time.Duration) (int64, error) {
+	result, err := tx.ExecContext(ctx, t.spell(deleteOld), time.Now().Add(-olderThan).UnixMilli())
+	if err != nil {
+		return 0, fmt.Errorf("fence: %w", err)
+	}
+	return result.RowsAffected()
 }

@@ -20,29 +20,25 @@ type Execer interface {
 
 // Push writes a job into an outbox, in the caller's transaction, as outbox.Table.Push does.
 func Push(ctx context.Context, tx Execer, table outbox.Table, queue string, payload any, options *jobline.PushOptions) (string, error) {
-	statement, key, args, err := table.Statement(queue, payload, options)
+	statement, id, args, err := table.Statement(queue, payload, options)
 	if err != nil {
 		return "", err
 	}
 	if _, err := tx.Exec(ctx, statement, args...); err != nil {
 		return "", fmt.Errorf("outbox: %w", err)
 	}
-	return key, nil
+	return id, nil
 }
 
 // Pass lets the transaction of a handler's effects pass a fence, as fence.Table.Pass does.
 func Pass(ctx context.Context, tx pgx.Tx, table fence.Table, job *jobline.LeasedJob) error {
-	insert, read := table.Statements()
-	tag, err := tx.Exec(ctx, insert, int64(job.ID), int64(job.Delivery))
-	if err != nil {
-		return fmt.Errorf("fence: %w", err)
-	}
-	if tag.RowsAffected() == 1 {
-		return nil
-	}
-	var passed int64
-	if err := tx.QueryRow(ctx, read, int64(job.ID)).Scan(&passed); err != nil {
-		return fmt.Errorf("fence: %w", err)
-	}
-	return fence.Refusal(job, passed)
+	return PassStep(ctx, tx, table, job, "effect")
+}
+
+// PassStep lets one of several transactions of a handler pass, as fence.Table.PassStep does.
+func PassStep(ctx context.Context, tx pgx.Tx, table fence.Table, job *jobline.LeasedJob, step string) error {
+	return table.PassBy(job, step, func(statement string, args ...any) (int64, error) {
+		tag, err := tx.Exec(ctx, statement, args...)
+		return tag.RowsAffected(), err
+	})
 }

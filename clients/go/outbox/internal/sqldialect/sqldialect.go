@@ -30,12 +30,24 @@ func Table(given, usual string) string {
 	return given
 }
 
-// Spell returns a statement with its placeholders ($1) and types (BYTES, MOMENT, SERIAL) as the
-// database has them, for a table.
-func (d Dialect) Spell(table, statement string) string {
-	types := []string{"{table}", table, "{bytes}", "BYTEA", "{moment}", "TIMESTAMPTZ", "{serial}", "BIGSERIAL PRIMARY KEY", "{skip_locked}", " FOR UPDATE SKIP LOCKED"}
+// Spell returns a statement with its placeholders ($1) and types as the database has them, for a table; more are
+// pairs of other words in braces, and what they stand for.
+func (d Dialect) Spell(table, statement string, more ...string) string {
+	alone := table[strings.LastIndexByte(table, '.')+1:]
+	words := append([]string{"{table}", table, "{alone}", alone}, more...)
+	types := []string{"{bytes}", "BYTEA", "{number}", "BIGINT", "{skip_locked}", " FOR UPDATE SKIP LOCKED"}
 	if d == SQLite {
-		types = []string{"{table}", table, "{bytes}", "BLOB", "{moment}", "TEXT", "{serial}", "INTEGER PRIMARY KEY AUTOINCREMENT", "{skip_locked}", "", "$", "?"}
+		types = []string{"{bytes}", "BLOB", "{number}", "INTEGER", "{skip_locked}", "", "$", "?"}
 	}
+	statement = strings.NewReplacer(words...).Replace(statement)
 	return strings.NewReplacer(types...).Replace(statement)
+}
+
+// Places returns count placeholders, from a number on.
+func Places(from, count int) string {
+	places := make([]string, count)
+	for i := range places {
+		places[i] = fmt.Sprintf("$%d", from+i)
+	}
+	return strings.Join(places, ", ")
 }
