@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { before, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { Client, type Context, Dead, defineJob, type Worker } from "@jobline/client";
+import { Client, type Context, Dead, defineJob, KeyMap, PayloadCodec, type Worker } from "@jobline/client";
 import { testJobline } from "@jobline/client/testing";
 
 const ROOT = fileURLToPath(new URL("../../../../", import.meta.url));
@@ -100,6 +100,19 @@ test("workers of the test are waited for; drain and waitFor say what is left", a
     name: "AssertionError",
     message: /nobody/,
   });
+});
+
+test("what the program seals, its codec opens for assertions", async () => {
+  const keys = new KeyMap({ k: Buffer.alloc(32, 1) }, () => "k");
+  const codec = new PayloadCodec({ keys });
+  await using jobline = await testJobline({ codec });
+  await using client = new Client({ codec });
+  await client.push(welcome, { to: "a@b.c" });
+  await jobline.drain(handlers);
+  const sent = await jobline.assertPushed(welcome, { payload: { to: "a@b.c" } });
+  assert.equal(sent.result, "sent to a@b.c");
+  const again = await jobline.workOne((_, context) => context.checkpoint(), 1, { checkpoint: { at: 3 } });
+  assert.deepEqual(again.result, { at: 3 });
 });
 
 test("tests that run at the same time have a server each", async () => {

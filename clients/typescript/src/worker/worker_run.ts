@@ -124,6 +124,7 @@ export class WorkerRun {
     if (message.kind === "delivered") this.runner.take(message);
     else if (message.kind === "fence") this.children.handleFence(message.number);
     else if (message.kind === "log") logger[message.level](message.text);
+    else if (message.kind === "resumed") this.runner.resume();
     else if (message.kind === "listening") this.healthPort = message.port;
     else if (message.kind === "opened") this.opened.resolve();
     else if (message.kind === "failed") this.fail(message);
@@ -172,8 +173,7 @@ export class WorkerRun {
 
   private pause(isPaused: boolean): void {
     const { begun } = this;
-    if (isPaused) this.runner.pause(begun);
-    else this.runner.resume();
+    if (isPaused) this.runner.pause(begun); // until "resumed": what comes before that is released
     this.link.say(isPaused ? { kind: "pause", keep: begun.map(leaseOf) } : { kind: "resume" });
   }
 
