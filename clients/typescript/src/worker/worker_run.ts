@@ -114,8 +114,9 @@ export class WorkerRun {
   }
 
   private connected(): Client {
-    const { codec } = this.parts.settings;
-    this.client ??= new Client({ ...plainAddress(this.parts.address), ...(codec && { codec }) });
+    const { codec, tracing } = this.parts.settings;
+    const own = { tracing: tracing !== "off", ...(codec && { codec }) };
+    this.client ??= new Client({ ...plainAddress(this.parts.address), ...own });
     return this.client;
   }
 
