@@ -49,13 +49,13 @@ test("the program under test finds the server, and each test an empty one", asyn
       /0 jobs match, not 1: queue="mail", name="welcome".*\n.*\n {2}\d+ mail\/welcome ready/,
     );
     await jobline.assertPushed(welcome, { payload: { to: "a@b.c" }, times: 1 });
-    await assert.rejects(jobline.refutePushed("mail"), { name: "AssertionError" });
+    await assert.rejects(jobline.refutePushed("welcome"), { name: "AssertionError" });
   }
   await using jobline = await testJobline();
   await jobline.refutePushed();
   assert.equal(process.env.JOBLINE_SERVER, jobline.address);
   await assert.rejects(
-    jobline.refutePushed("mail", { nme: "x" } as never),
+    jobline.refutePushed("welcome", { nme: "x" } as never),
     /nme: there is no such condition/,
   );
 });
@@ -119,7 +119,9 @@ test("tests that run at the same time have a server each", async () => {
   await using one = await testJobline();
   await using other = await testJobline();
   await one.client.push("a", 1);
-  await other.refutePushed("a");
+  await other.refutePushed(undefined, { queue: "a" });
+  await one.assertPushed(undefined, { queue: "a" });
+  await assert.rejects(one.assertPushed("a", { times: 0 }), /refutePushed says/);
   assert.notEqual(one.address, other.address);
 });
 

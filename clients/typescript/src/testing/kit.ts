@@ -2,7 +2,7 @@ import { AssertionError } from "node:assert";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { Client } from "../client.js";
 import { type Duration, dateOf, durationMessage, timestampMessage } from "../duration.js";
-import { FailedPrecondition } from "../errors.js";
+import { FailedPrecondition, InvalidArgument } from "../errors.js";
 import type { PayloadCodec } from "../sealing/payload_codec.js";
 import type { CallOptions, Stub } from "../services.js";
 import type { Job } from "../v1/job_pb.js";
@@ -116,6 +116,9 @@ export class TestJobline implements AsyncDisposable {
    */
   async assertPushed(what?: What, conditions: PushedConditions & { times?: number } = {}): Promise<SeenJob> {
     const { times, ...rest } = conditions;
+    if (times !== undefined && !(times >= 1)) {
+      throw new InvalidArgument("times: is 1 or more; refutePushed says that there is none");
+    }
     const found = await this.pushed(what, rest);
     const [first] = found;
     if (first && (times === undefined || times === found.length)) return first;
