@@ -5,6 +5,7 @@
 import { createRequire } from "node:module";
 import type * as Api from "@opentelemetry/api";
 import { JoblineError } from "./errors.js";
+import { isPromise } from "./promises.js";
 import type { Pushed } from "./push/answers.js";
 import type { Outgoing, PushNext } from "./push/outgoing.js";
 import { VERSION } from "./version.js";
@@ -135,9 +136,14 @@ function ended<T>(span: Api.Span, isError: (outcome: unknown) => boolean, call: 
   };
   try {
     const value = call();
-    if (value instanceof Promise) value.then(end, end);
-    else end(value);
-    return value;
+    if (!isPromise(value)) {
+      end(value);
+      return value;
+    }
+    // Once: a query that is a promise runs each time that it is asked.
+    const promise = Promise.resolve(value);
+    promise.then(end, end);
+    return promise as T;
   } catch (error) {
     end(error);
     throw error;

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { inspect } from "node:util";
 import {
   type Client,
   CodecError,
@@ -83,6 +84,7 @@ test("what is sealed is opened; a small limit stops inflating; settings that do 
   assert.equal(new PayloadCodec({ inflatedBytesMax: 100_001 }).open(bomb).data.length, 100_001);
   assert.throws(() => new PayloadCodec({ hashedTags: ["email"] }), InvalidArgument);
   assert.throws(() => new PayloadCodec({ tagKey: Buffer.alloc(5) }), InvalidArgument);
+  assert.ok(!/0?1 0?1|buffer/i.test(inspect({ codec }, { depth: 9 })), "keys are in no log");
   const short = new PayloadCodec({ keys: new KeyMap({ all: Buffer.alloc(16) }, () => "all") });
   assert.throws(() => short.seal(plain), CodecError);
 });

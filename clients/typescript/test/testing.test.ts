@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { before, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { Client, type Context, Dead, defineJob, type Worker } from "@jobline/client";
+import { Client, type Context, Dead, defineJob, KeyMap, PayloadCodec, type Worker } from "@jobline/client";
 import { testJobline } from "@jobline/client/testing";
 
 const ROOT = fileURLToPath(new URL("../../../../", import.meta.url));
@@ -49,13 +49,13 @@ test("the program under test finds the server, and each test an empty one", asyn
       /0 jobs match, not 1: queue="mail", name="welcome".*\n.*\n {2}\d+ mail\/welcome ready/,
     );
     await jobline.assertPushed(welcome, { payload: { to: "a@b.c" }, times: 1 });
-    await assert.rejects(jobline.refutePushed("mail"), { name: "AssertionError" });
+    await assert.rejects(jobline.refutePushed("welcome"), { name: "AssertionError" });
   }
   await using jobline = await testJobline();
   await jobline.refutePushed();
   assert.equal(process.env.JOBLINE_SERVER, jobline.address);
   await assert.rejects(
-    jobline.refutePushed("mail", { nme: "x" } as never),
+    jobline.refutePushed("welcome", { nme: "x" } as never),
     /nme: there is no such condition/,
   );
 });
@@ -102,11 +102,26 @@ test("workers of the test are waited for; drain and waitFor say what is left", a
   });
 });
 
+test("what the program seals, its codec opens for assertions", async () => {
+  const keys = new KeyMap({ k: Buffer.alloc(32, 1) }, () => "k");
+  const codec = new PayloadCodec({ keys });
+  await using jobline = await testJobline({ codec });
+  await using client = new Client({ codec });
+  await client.push(welcome, { to: "a@b.c" });
+  await jobline.drain(handlers);
+  const sent = await jobline.assertPushed(welcome, { payload: { to: "a@b.c" } });
+  assert.equal(sent.result, "sent to a@b.c");
+  const again = await jobline.workOne((_, context) => context.checkpoint(), 1, { checkpoint: { at: 3 } });
+  assert.deepEqual(again.result, { at: 3 });
+});
+
 test("tests that run at the same time have a server each", async () => {
   await using one = await testJobline();
   await using other = await testJobline();
   await one.client.push("a", 1);
-  await other.refutePushed("a");
+  await other.refutePushed(undefined, { queue: "a" });
+  await one.assertPushed(undefined, { queue: "a" });
+  await assert.rejects(one.assertPushed("a", { times: 0 }), /refutePushed says/);
   assert.notEqual(one.address, other.address);
 });
 

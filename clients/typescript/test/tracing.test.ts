@@ -93,6 +93,8 @@ test('"child" makes the handler a child, "off" makes no span; own headers stay',
   const { id } = await client.push(kind, 3, { headers: own });
   assert.equal((await headersOf(id)).traceparent, own.traceparent);
   await client.result(kind, id);
+  const twice = await Promise.all([1, 2].map(() => client.push(off, 4, { jobKey: "one job, two traces" })));
+  assert.deepEqual(new Set(twice.map((one) => one.id)).size, 1);
   await until("its span has ended", () => spans("process children").length === 2);
   assert.equal(spans("process children")[1]?.spanContext().traceId, own.traceparent.slice(3, 35));
   assert.equal(spans("process off").length, 0);

@@ -16,30 +16,31 @@ export interface KeyRing {
 
 /** A key ring in memory: keys by id, and the function that says which one is current for a group. */
 export class KeyMap implements KeyRing {
-  private readonly keys: Map<string, Uint8Array>;
+  // Not `private`, which logs would show.
+  readonly #keys: Map<string, Uint8Array>;
 
   /** Makes a ring. `currentId` returns the id for a group: one for each tenant, so that it can be erased alone. */
   constructor(
     keys: Readonly<Record<string, Uint8Array>> | ReadonlyMap<string, Uint8Array>,
     private readonly currentId: (group: string) => string,
   ) {
-    this.keys = new Map(keys instanceof Map ? keys : Object.entries(keys));
+    this.#keys = new Map(keys instanceof Map ? keys : Object.entries(keys));
   }
 
   current(group: string): Key {
     const id = this.currentId(group);
-    const key = this.keys.get(id);
+    const key = this.#keys.get(id);
     if (!key) throw erased(id);
     return { id, key };
   }
 
   find(id: string): Uint8Array | undefined {
-    return this.keys.get(id);
+    return this.#keys.get(id);
   }
 
   /** Erases a key: nothing that was sealed with it can be read any more, anywhere. */
   drop(id: string): void {
-    this.keys.delete(id);
+    this.#keys.delete(id);
   }
 }
 
@@ -72,11 +73,14 @@ export interface Opened {
 
 /** Seals payloads and results: the server, its operators and its files see them deflated and encrypted. */
 export class PayloadCodec {
+  // Not `private`: a codec in a log would show its keys.
+  readonly #options: PayloadCodecOptions;
   private readonly hashedTags: ReadonlySet<string>;
   private readonly inflatedBytesMax: number;
 
   /** Makes a codec, for clients and workers. Throws InvalidArgument for settings that do not fit. */
-  constructor(private readonly options: PayloadCodecOptions = {}) {
+  constructor(options: PayloadCodecOptions = {}) {
+    this.#options = { ...options };
     const { inflatedBytesMax = 64 << 20, hashedTags = [], tagKey } = options;
     if (!Number.isSafeInteger(inflatedBytesMax) || inflatedBytesMax < 1) {
       throw new InvalidArgument(`inflatedBytesMax: is a whole number from 1, not ${inflatedBytesMax}`);
@@ -90,7 +94,7 @@ export class PayloadCodec {
 
   /** Returns what a tag is sent as: 32 hexadecimal digits, to search for. */
   tag(name: string, value: string): string {
-    const { tagKey } = this.options;
+    const { tagKey } = this.#options;
     if (!tagKey) throw new InvalidArgument("tagKey: a hashed tag needs it");
     const hash = createHmac("sha256", tagKey).update(`${name}\0${value}`).digest();
     return hash.subarray(0, 16).toString("hex");
@@ -107,7 +111,7 @@ export class PayloadCodec {
 
   /** Returns a sealed frame of bytes, with the current key of a group. Throws KeyErased, CodecError. */
   seal(data: Uint8Array, contentType = "", group = ""): Uint8Array {
-    return this.frame(data, contentType, this.options.keys?.current(group), "");
+    return this.frame(data, contentType, this.#options.keys?.current(group), "");
   }
 
   /** Returns a sealed frame with the key of another one; "": with the current key of a group. */
@@ -128,7 +132,7 @@ export class PayloadCodec {
   /** Returns a job as it is stored. Middleware has seen it as it was. */
   sealJob(job: Outgoing, scope = ""): Outgoing {
     const { contentType = "", group = "", jobKey, tags, headers, ...rest } = job.options;
-    const key = this.options.keys?.current(group);
+    const key = this.#options.keys?.current(group);
     const own = jobKey === undefined ? scope : `job_key:${job.queue}:${jobKey}`;
     return {
       queue: job.queue,
@@ -145,11 +149,11 @@ export class PayloadCodec {
   }
 
   private frame(data: Uint8Array, contentType: string, key: Key | undefined, scope: string): Uint8Array {
-    return makeFrame(data, contentType, { key, mayDeflate: this.options.deflate ?? true, scope });
+    return makeFrame(data, contentType, { key, mayDeflate: this.#options.deflate ?? true, scope });
   }
 
   private find(id: string): Uint8Array {
-    const { keys } = this.options;
+    const { keys } = this.#options;
     if (!keys)
       throw new CodecError(`it is sealed with the key ${JSON.stringify(id)}, and the codec has no keys`);
     const key = keys.find(id);

@@ -37,18 +37,18 @@ export interface PushedConditions extends Conditions {
   payloadContains?: unknown;
 }
 
-/** A declared job, which stands for its queue and name; or a queue by its name, as where jobs are pushed. */
+/** A declared job, which stands for its queue and name; or the name of jobs, in whatever queue. */
 export type What = JobType<never, unknown> | JobType<unknown, unknown> | string;
 
 const KNOWN = ["queue", "name", "state", "group", "tags", "headers", "batchId", "payload", "payloadContains"];
 
-/** Returns conditions together with those that a declared job or a queue stands for. */
+/** Returns conditions together with those that a declared job or a name stands for. */
 export function conditionsOf<C extends Conditions>(what: What | undefined, conditions: C): C {
   for (const name of Object.keys(conditions)) {
     if (!KNOWN.includes(name)) throw new InvalidArgument(`${name}: there is no such condition`);
   }
   if (what === undefined) return conditions;
-  if (typeof what === "string") return { queue: what, ...conditions };
+  if (typeof what === "string") return { name: what, ...conditions };
   return { queue: what.queue, name: what.name, ...conditions };
 }
 

@@ -7,7 +7,7 @@ const START_MAX = 60_000;
 /** Characters of its stderr that an error shows. */
 const STDERR_SHOWN = 2_000;
 const INSTALL =
-  "install it with `pip install jobline-server`, or say where it is: the option `command`, or JOBLINE_COMMAND";
+  "Install it with `pip install jobline-server`, or say where it is: the option `command`, or JOBLINE_COMMAND";
 const ARGUMENTS = ["dev", "--memory", "--clock=manual", "--port", "0", "--json", "--until-eof"];
 
 /** Returns the command that starts a server: of the option, of JOBLINE_COMMAND, else `jobline` of the PATH. */

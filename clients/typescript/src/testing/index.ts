@@ -1,4 +1,5 @@
 /** For tests of programs that use Jobline: the real server, in memory, with a clock that the test moves. */
+import type { PayloadCodec } from "../sealing/payload_codec.js";
 import { startDevServer } from "./dev_server.js";
 import { TestJobline } from "./kit.js";
 
@@ -13,6 +14,8 @@ export interface TestOptions {
   start?: Date | string;
   /** The command; default: JOBLINE_COMMAND, else `jobline` of the PATH. */
   command?: string;
+  /** The codec of the program, which opens what it has sealed. */
+  codec?: PayloadCodec;
 }
 
 /** Servers that no test has, by the command that started them. */
@@ -29,11 +32,12 @@ const free = new Map<string, string[]>();
  * Throws an Error that says what to install if the command is not found.
  */
 export async function testJobline(options: TestOptions = {}): Promise<TestJobline> {
-  const { start, command = "" } = options;
+  const { start, command = "", codec } = options;
   const servers = free.get(command) ?? [];
   free.set(command, servers);
   const address = servers.pop() ?? (await startDevServer(command || undefined));
-  return TestJobline.begin(address, start === undefined ? undefined : new Date(start), () => {
+  const giveBack = () => {
     servers.push(address);
-  });
+  };
+  return TestJobline.begin({ address, codec, giveBack }, start === undefined ? undefined : new Date(start));
 }

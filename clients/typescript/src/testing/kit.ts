@@ -2,8 +2,10 @@ import { AssertionError } from "node:assert";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { Client } from "../client.js";
 import { type Duration, dateOf, durationMessage, timestampMessage } from "../duration.js";
-import { FailedPrecondition } from "../errors.js";
+import { FailedPrecondition, InvalidArgument } from "../errors.js";
+import type { PayloadCodec } from "../sealing/payload_codec.js";
 import type { CallOptions, Stub } from "../services.js";
+import type { Job } from "../v1/job_pb.js";
 import { TestService as Service, type TestService } from "../v1/test_service_pb.js";
 import type { Logger } from "../worker/logger.js";
 import type { Handler } from "../worker/routes.js";
@@ -30,8 +32,17 @@ const SILENT: Logger = { info: () => undefined, warn: () => undefined, error: ()
 /** Adds the handlers of a program to a worker. */
 export type AddHandlers = (worker: Worker) => unknown;
 
+interface Parts {
+  readonly address: string;
+  readonly codec: PayloadCodec | undefined;
+  /** Called at the end of the test. */
+  giveBack(): void;
+}
+
 /** A server in memory for one test, whose clock is moved by hand. `await using` ends it. */
 export class TestJobline implements AsyncDisposable {
+  /** HOST:PORT of the server; JOBLINE_SERVER has it, too, until the end of the test. */
+  readonly address: string;
   /** A client of the server, closed with the test. */
   readonly client: Client;
   private readonly service: Stub<typeof TestService>;
@@ -40,19 +51,17 @@ export class TestJobline implements AsyncDisposable {
   private time = new Date(0);
   private isClosed = false;
 
-  private constructor(
-    /** HOST:PORT of the server; JOBLINE_SERVER has it, too, until the end of the test. */
-    readonly address: string,
-    private readonly giveBack: () => void,
-  ) {
-    this.client = new Client({ target: address });
+  private constructor(private readonly parts: Parts) {
+    const { address, codec } = parts;
+    this.address = address;
+    this.client = new Client({ target: address, ...(codec && { codec }) });
     this.service = this.client.admin.service(Service);
     process.env.JOBLINE_SERVER = address;
   }
 
-  /** Empties a server for a test; `giveBack` is called at its end. */
-  static async begin(address: string, start: Date | undefined, giveBack: () => void): Promise<TestJobline> {
-    const jobline = new TestJobline(address, giveBack);
+  /** Empties a server for a test. */
+  static async begin(parts: Parts, start: Date | undefined): Promise<TestJobline> {
+    const jobline = new TestJobline(parts);
     const request = start ? { start: timestampMessage(start, "start") } : {};
     jobline.setTime((await jobline.service.reset(request, PATIENT)).now);
     return jobline;
@@ -95,7 +104,7 @@ export class TestJobline implements AsyncDisposable {
     const found: SeenJob[] = [];
     for (let pageToken = ""; ; ) {
       const page = await this.client.admin.jobs.listJobs({ filter, pageToken, includePayloads: true });
-      found.push(...page.jobs.map((job) => new SeenJob(job)).filter((job) => hasPayload(job, wanted)));
+      found.push(...page.jobs.map((job) => this.seen(job)).filter((job) => hasPayload(job, wanted)));
       if (!page.nextPageToken) return found;
       pageToken = page.nextPageToken;
     }
@@ -107,6 +116,9 @@ export class TestJobline implements AsyncDisposable {
    */
   async assertPushed(what?: What, conditions: PushedConditions & { times?: number } = {}): Promise<SeenJob> {
     const { times, ...rest } = conditions;
+    if (times !== undefined && !(times >= 1)) {
+      throw new InvalidArgument("times: is 1 or more; refutePushed says that there is none");
+    }
     const found = await this.pushed(what, rest);
     const [first] = found;
     if (first && (times === undefined || times === found.length)) return first;
@@ -157,13 +169,15 @@ export class TestJobline implements AsyncDisposable {
     const request = { filter, count: options.count ?? 1, timeout };
     return reached(async () => {
       const { jobs } = await this.service.waitFor(request, PATIENT);
-      return jobs.map((job) => new SeenJob(job));
+      return jobs.map((job) => this.seen(job));
     }, this.waitFor);
   }
 
   /** Starts a worker with these handlers, which is stopped at the end of the test at the latest. */
   async startWorker(add: AddHandlers, options: WorkerOptions<undefined> = {}): Promise<Worker> {
-    const worker = new Worker({ target: this.address, logger: SILENT, softStop: "1s", ...options });
+    const { address: target, codec } = this.parts;
+    const own = { target, logger: SILENT, softStop: "1s", ...(codec && { codec }) };
+    const worker = new Worker({ ...own, ...options });
     add(worker);
     await worker.start();
     this.workers.add(worker);
@@ -180,7 +194,7 @@ export class TestJobline implements AsyncDisposable {
       if (this.serverBefore === undefined) delete process.env.JOBLINE_SERVER;
       else process.env.JOBLINE_SERVER = this.serverBefore;
     }
-    this.giveBack();
+    this.parts.giveBack();
   }
 
   private async working(add: AddHandlers, call: () => Promise<void>, options: WorkerOptions<undefined> = {}) {
@@ -191,6 +205,10 @@ export class TestJobline implements AsyncDisposable {
       this.workers.delete(worker);
       await worker.stop();
     }
+  }
+
+  private seen(job: Job): SeenJob {
+    return new SeenJob(job, this.parts.codec);
   }
 
   private async drained(queue: string, timeout: Duration = "10s"): Promise<void> {

@@ -2,6 +2,7 @@ import { decodeJson } from "../codec.js";
 import { dateOf } from "../duration.js";
 import type { EnumName } from "../options.js";
 import { nameOf } from "../push/answers.js";
+import type { PayloadCodec } from "../sealing/payload_codec.js";
 import { type Job, type JobError, type JobOptions, JobState } from "../v1/job_pb.js";
 
 /** A job as the server has it, for assertions. */
@@ -10,6 +11,7 @@ export class SeenJob {
   constructor(
     /** The message, with everything else that the server says of it. */
     readonly message: Job,
+    private readonly codec?: PayloadCodec,
   ) {}
 
   /** The job's id. */
@@ -59,17 +61,21 @@ export class SeenJob {
 
   /** Its payload: the value of JSON, or bytes if it is none. */
   get payload(): unknown {
-    return plainOf(this.message.payload);
+    return this.opened(this.message.payload);
   }
 
   /** Its result, likewise; undefined without one. */
   get result(): unknown {
-    return plainOf(this.message.result);
+    return this.opened(this.message.result);
   }
 
   /** Its checkpoint, likewise; undefined without one. */
   get checkpoint(): unknown {
-    return plainOf(this.message.checkpoint);
+    return this.opened(this.message.checkpoint);
+  }
+
+  private opened(data: Uint8Array): unknown {
+    return plainOf(this.codec ? this.codec.open(data).data : data);
   }
 }
 

@@ -52,7 +52,7 @@ export class OneJob<P, R> {
   async seen(): Promise<SeenJob> {
     const { job } = await this.client.admin.jobs.getJob({ job: { case: "id", value: this.id } });
     if (!job) throw new Error(`the server has no job ${this.id} any more: it was removed after its end`);
-    return new SeenJob(job);
+    return new SeenJob(job, this.client.codec);
   }
 
   private async bringTo(attempt: number, checkpoint: unknown, settle: () => Promise<unknown>): Promise<void> {
@@ -60,7 +60,8 @@ export class OneJob<P, R> {
     if ((await this.seen()).message.state === JobState.SCHEDULED) {
       await jobs.promoteJobs({ jobs: { ids: [this.id] } });
     }
-    const saved = checkpoint === undefined ? undefined : encode(checkpoint).data;
+    const plain = checkpoint === undefined ? undefined : encode(checkpoint).data;
+    const saved = plain && (this.client.codec?.seal(plain) ?? plain);
     for (let before = 1; before < attempt; before += 1) {
       const lease = await this.lease(`attempt ${before}`);
       if (saved && before === attempt - 1) await raw.extend({ items: [{ ...lease, checkpoint: saved }] });

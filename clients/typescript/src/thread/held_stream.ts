@@ -62,12 +62,22 @@ export class HeldStream {
   }
 
   private handle(message: ToStream): void {
+    try {
+      this.handleMessage(message);
+    } catch (error) {
+      this.stream.fail(error);
+    }
+  }
+
+  private handleMessage(message: ToStream): void {
     const { session } = this;
     if (message.kind === "outcomes") session.take(message);
     else if (message.kind === "drain") session.drain(message.keep);
     else if (message.kind === "pause") session.pauseWork(message.keep);
-    else if (message.kind === "resume") session.resumeWork();
-    else if (message.kind === "release") session.release(message.leave);
+    else if (message.kind === "resume") {
+      session.resumeWork();
+      this.tell({ kind: "resumed" });
+    } else if (message.kind === "release") session.release(message.leave);
     else if (message.kind === "leave") session.leave(message.lease, message.isLost);
     else if (message.kind === "fence") session.session.fence(message.number);
     else this.stream.stop();

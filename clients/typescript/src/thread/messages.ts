@@ -77,6 +77,8 @@ export interface Delivered {
 /** From the stream to the handlers. */
 export type FromStream =
   | Delivered
+  /** Jobs are taken again: those that came before this were released. */
+  | { readonly kind: "resumed" }
   /** The health port is open. */
   | { readonly kind: "listening"; readonly port: number }
   | { readonly kind: "opened" }

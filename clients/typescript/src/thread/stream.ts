@@ -41,6 +41,7 @@ export class Stream {
   private timer: NodeJS.Timeout | undefined;
   private isStepDue = false;
   private isStopped = false;
+  private broken: unknown;
   private wake: () => void = () => undefined;
   private lostAt: number | undefined;
   private downSince: number | undefined = performance.now();
@@ -70,6 +71,13 @@ export class Stream {
       this.handleEnd(error);
       await this.pause(error, tries);
     }
+    if (this.broken !== undefined) throw this.broken;
+  }
+
+  /** Ends the stream for a mistake in this package: other workers share this thread, and go on. */
+  fail(mistake: unknown): void {
+    this.broken ??= mistake;
+    this.stop();
   }
 
   /** Milliseconds without a stream; 0 with one. */
@@ -213,10 +221,16 @@ export class Stream {
     return goaway.closeTime !== undefined && Date.now() >= messageMilliseconds(goaway.closeTime);
   }
 
-  /** Sends the frames that are due, and looks for a server that has fallen silent. */
   private step(): void {
-    const { call } = this;
-    if (!call) return;
+    try {
+      if (this.call) this.sendDue(this.call);
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  /** Sends the frames that are due, and looks for a server that has fallen silent. */
+  private sendDue(call: Call): void {
     const now = performance.now();
     this.session.measure(now);
     while (this.isWritable && !this.isHalfClosed) {

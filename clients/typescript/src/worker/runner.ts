@@ -1,5 +1,6 @@
 import type { PushCall } from "../client.js";
 import { decodePayload, type JobType } from "../job_type.js";
+import { isPromise } from "../promises.js";
 import type { Pushed } from "../push/answers.js";
 import type { PayloadCodec } from "../sealing/payload_codec.js";
 import type { LogEntry } from "../stream/log_lines.js";
@@ -18,7 +19,7 @@ import { wholeCall } from "./middleware.js";
 import { cancelReasonOf } from "./outcomes.js";
 import type { Route, Routes } from "./routes.js";
 import type { RunnerSettings } from "./runner_settings.js";
-import { isPromise, Run } from "./runs.js";
+import { Run } from "./runs.js";
 import { Settler } from "./settler.js";
 import { cancelledItem, timedOutItem, unhandledItem } from "./settling.js";
 

@@ -54,8 +54,3 @@ function timeoutOf({ job }: Context): number {
   const { timeout } = job.options;
   return timeout ? Number(timeout.seconds) * 1_000 + timeout.nanos / 1e6 : 0;
 }
-
-/** Returns whether a handler has returned a promise. */
-export function isPromise(value: unknown): value is Promise<unknown> {
-  return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
-}

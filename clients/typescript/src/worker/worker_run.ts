@@ -114,8 +114,9 @@ export class WorkerRun {
   }
 
   private connected(): Client {
-    const { codec } = this.parts.settings;
-    this.client ??= new Client({ ...plainAddress(this.parts.address), ...(codec && { codec }) });
+    const { codec, tracing } = this.parts.settings;
+    const own = { tracing: tracing !== "off", ...(codec && { codec }) };
+    this.client ??= new Client({ ...plainAddress(this.parts.address), ...own });
     return this.client;
   }
 
@@ -124,6 +125,7 @@ export class WorkerRun {
     if (message.kind === "delivered") this.runner.take(message);
     else if (message.kind === "fence") this.children.handleFence(message.number);
     else if (message.kind === "log") logger[message.level](message.text);
+    else if (message.kind === "resumed") this.runner.resume();
     else if (message.kind === "listening") this.healthPort = message.port;
     else if (message.kind === "opened") this.opened.resolve();
     else if (message.kind === "failed") this.fail(message);
@@ -172,8 +174,7 @@ export class WorkerRun {
 
   private pause(isPaused: boolean): void {
     const { begun } = this;
-    if (isPaused) this.runner.pause(begun);
-    else this.runner.resume();
+    if (isPaused) this.runner.pause(begun); // until "resumed": what comes before that is released
     this.link.say(isPaused ? { kind: "pause", keep: begun.map(leaseOf) } : { kind: "resume" });
   }
 
