@@ -20,6 +20,8 @@ from jobline._worker.routes import Route
 from jobline._worker.settling import settle_error, settle_value
 from jobline._worker.shared_session import SharedSession
 from jobline._worker.tallies import Tallies
+from jobline.codec import Codec
+from jobline.errors import SealError
 from jobline.v1 import job_pb2
 
 logger = logging.getLogger("jobline.worker")
@@ -48,6 +50,7 @@ class Execution:
     running: dict[tuple[int, int], Context] = field(default_factory=dict)
     has_cancelled: bool = False
     tallies: Tallies | None = None
+    codec: Codec | None = None
     # The last options that were seen to have no timeout: the jobs of a run share theirs.
     _untimed: job_pb2.JobOptions | None = None
 
@@ -56,6 +59,8 @@ class Execution:
 
     def start(self, job: LeasedJob) -> Context | None:
         """Starts a job; returns None if its lease was lost or settled while it waited."""
+        if self.codec is not None:
+            self._open(self.codec, job)
         context = Context(job, self.session, self.state, self.flows)
         if job.options_message is not self._untimed:
             self._note_timeout(context)
@@ -66,6 +71,13 @@ class Execution:
             return context
         self.end(context)
         return None
+
+    def _open(self, codec: Codec, job: LeasedJob) -> None:
+        """Opens a job; one that cannot be opened fails where its payload is read."""
+        try:
+            codec.open_job(job)
+        except SealError as error:
+            job.seal_error = error
 
     def _note_timeout(self, context: Context) -> None:
         options = context.job.options_message

@@ -51,6 +51,7 @@ class Route:
 
     def decode(self, job: LeasedJob) -> Any:
         """Returns the job's payload as the handler's type. Raises CodecError."""
+        job.refuse_sealed()
         return typed_json.decode_as(self.payload, job.payload, job.content_type)
 
 

@@ -16,12 +16,14 @@ from jobline._arguments import (
     refuse,
     span_given,
     text_given,
+    value_given,
 )
 from jobline._times import Seconds
 from jobline._version import __version__
 from jobline._worker.middleware import Middleware
 from jobline._worker.stream import Address
 from jobline._worker.window import WINDOW_MAX
+from jobline.codec import Codec
 from jobline.v1 import job_service_pb2 as pb
 
 # The protocol's limits; `WINDOW_MAX` is another one.
@@ -52,6 +54,7 @@ class Settings:
     cancel_grace: float
     middleware: Sequence[Middleware]
     health: tuple[str, int] | None = None
+    codec: Codec | None = None
 
     @property
     def plain_runners(self) -> int:
@@ -70,6 +73,7 @@ def settings_given(  # noqa: PLR0913  # as many as a worker has
     cancel_grace: Seconds,
     middleware: Iterable[Middleware],
     health: tuple[str, int | None],
+    codec: Codec | None,
 ) -> Settings:
     """Returns the settings of a worker. Raises InvalidArgument for values out of bounds."""
     concurrency = number_given("concurrency", concurrency, minimum=1)
@@ -87,6 +91,7 @@ def settings_given(  # noqa: PLR0913  # as many as a worker has
         cancel_grace=span_given("cancel_grace", cancel_grace),
         middleware=middleware_given(middleware, Middleware),
         health=_health_given(*health),
+        codec=None if codec is None else value_given("codec", codec, Codec),
     )
 
 

@@ -1,8 +1,7 @@
 """`SharedSession`: one session, shared by the threads of a worker.
 
-Runners never wait here: they append outcomes to a deque and wake the writer. The writer moves all
-of them into the session at once, which is how settles are batched. Everything else (frames,
-reports, the window) goes through one lock that is held for microseconds.
+Runners never wait here: they append outcomes to a deque. The writer moves all of them into the
+session at once. Everything else goes through one lock that is held for microseconds.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Container
-from typing import Unpack
+from typing import Any, Unpack, cast
 
 from jobline._enums import SettleOutcome
 from jobline._job_log import LogLevel
@@ -24,6 +23,7 @@ from jobline._worker.log import job_died
 from jobline._worker.tallies import Counts, Tallies, outcome_of
 from jobline._worker.wakeup import Wakeup
 from jobline._worker.window import Window
+from jobline.codec import Codec
 from jobline.v1 import job_pb2
 from jobline.v1 import job_service_pb2 as pb
 
@@ -48,12 +48,12 @@ class SharedSession:
         self._finished = 0
         self.begun: set[tuple[int, int]] = set()
         """Jobs that may run only once and whose handlers have begun, as (id, delivery)."""
-        # The last options that were seen to be none of those: the jobs of a run share theirs.
+        # Options that were seen to be none of those: the jobs of a run share theirs.
         self._repeatable: job_pb2.JobOptions | None = None
         self.counts = Counts()
         self.tallies = Tallies()
-        self.down_since: float | None = time.monotonic()
-        """When the last stream broke, in monotonic seconds; None while there is one."""
+        self.codec: Codec | None = None
+        self.down_since: float | None = time.monotonic()  # None while there is a stream
         self.wakeup = Wakeup()
 
     # ------------------------------------------------------------------ from runners
@@ -76,8 +76,10 @@ class SharedSession:
         """Returns whether the lease of a job is held and not settled."""
         return self._session.held.get(job.id) == job.delivery
 
-    def ack(self, job: LeasedJob, result: bytes | None = None) -> None:
-        """Settles a job as done."""
+    def ack(self, job: LeasedJob, result: bytes | None = None, content_type: str = "") -> None:
+        """Settles a job as done. Raises CodecError if its result cannot be sealed."""
+        if result and self.codec is not None:
+            result = self.codec.sealed_result(job, result, content_type)
         self._acks.append((job.id, job.delivery, result))
         self.wakeup.set()
 
@@ -113,6 +115,8 @@ class SharedSession:
 
     def report(self, job: LeasedJob, **report: Unpack[Report]) -> bool:
         """Reports progress of a job; returns False if its lease is lost."""
+        if self.codec is not None:
+            self.codec.seal_report(job, cast(dict[str, Any], report))
         with self._lock:
             is_held = self._session.report(job.id, job.delivery, **report)
         self.wakeup.set()
@@ -120,6 +124,8 @@ class SharedSession:
 
     def finish_phase(self, job: LeasedJob, name: str, result: bytes) -> bool:
         """Finishes a phase of a job; returns False if its lease is lost."""
+        if result and self.codec is not None:
+            result = self.codec.sealed_result(job, result, "")
         with self._lock:
             is_held = self._session.finish_phase(job.id, job.delivery, name, result)
         self.wakeup.set()
@@ -136,8 +142,8 @@ class SharedSession:
     # ------------------------------------------------------------------ from the stream's threads
 
     def connect(self) -> Wakeup:
-        """Begins a stream and returns the wake-up of its writer. `frames_to_send` takes it: the
-        writer of an earlier stream, which may not have noticed its end yet, gets no frames.
+        """Begins a stream and returns the wake-up of its writer, by which `frames_to_send` knows
+        it: that of an earlier stream gets no frames.
         """
         with self._lock:
             self.wakeup = Wakeup()

@@ -30,6 +30,7 @@ from jobline._worker.routes import weights_given, weights_of
 from jobline._worker.settings import describe, lease_given, lifespan_given, settings_given
 from jobline._worker.stream import Address
 from jobline._worker.worker_run import WorkerRun, WorkerStats
+from jobline.codec import Codec
 from jobline.errors import ClientClosed, InvalidArgument
 from jobline.v1 import job_service_pb2 as pb
 
@@ -72,6 +73,7 @@ class Worker(Declaring):
       `context.state`.
     - `health_port`: serves `/healthz` and `/metrics` there, 0 for a port of the system's choice,
       which `health_address` tells; None (default) for none. `health_host`: default 127.0.0.1.
+    - `codec`: opens payloads and seals what handlers return; see `jobline.codec`.
 
     Raises InvalidArgument for numbers out of bounds.
     """
@@ -98,6 +100,7 @@ class Worker(Declaring):
         lifespan: Lifespan = _no_lifespan,
         health_port: int | None = None,
         health_host: str = "127.0.0.1",
+        codec: Codec | None = None,
         credentials: grpc.ChannelCredentials | None = None,
         metadata: Mapping[str, str] | None = None,
     ) -> None:
@@ -111,6 +114,7 @@ class Worker(Declaring):
             cancel_grace=cancel_grace,
             middleware=middleware,
             health=(health_host, health_port),
+            codec=codec,
         )
         super().__init__(settings, weights_given(queues))
         self._drain = drain_given(soft_stop, hard_stop)

@@ -20,7 +20,8 @@ from jobline._worker.health_server import Health
 from jobline._worker.job_router import JobRouter
 from jobline._worker.log import ConnectionLog, log_unhandled
 from jobline._worker.loop_runners import LoopRunners
-from jobline._worker.processes.runners import ProcessRunners, program_of
+from jobline._worker.processes.program import program_of
+from jobline._worker.processes.runners import ProcessRunners
 from jobline._worker.routes import Routes
 from jobline._worker.settings import Settings
 from jobline._worker.shared_session import SharedSession
@@ -82,8 +83,9 @@ class WorkerRun:
         )
         session = Session(opening, window=self._window.size, window_bytes=settings.window_bytes)
         self._session = SharedSession(session, self._window, settings.window_bytes)
-        self._flows = FlowCalls(settings.address, self._session)
+        self._flows = FlowCalls(settings.address, self._session, settings.codec)
         self._execution = Execution(self._session, self._flows, settings.middleware, state)
+        self._session.codec = self._execution.codec = settings.codec
         self._tasks = LoopRunners(self._execution, settings.concurrency)
         self._threads = self._plain_runners(settings, routes)
         self._router = JobRouter(

@@ -39,9 +39,9 @@ class ChildSession:
         """Returns True: the worker has begun the job before it sent it."""
         return True
 
-    def ack(self, job: LeasedJob, result: bytes | None = None) -> None:
+    def ack(self, job: LeasedJob, result: bytes | None = None, content_type: str = "") -> None:
         """Settles a job as done."""
-        self._say(job, "ack", result)
+        self._say(job, "ack", result, content_type)
 
     def settle(self, item: pb.FailItem | pb.ReleaseItem) -> None:
         """Settles a job as failed or released."""

@@ -10,7 +10,7 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -35,12 +35,12 @@ from jobline._worker.processes.messages import (
     Settled,
     Waits,
 )
-from jobline._worker.processes.pickling import as_sent, dumps, refuse_unpicklable
+from jobline._worker.processes.pickling import as_sent
 from jobline._worker.routes import Route
 from jobline._worker.settling import cancelled_fail
 from jobline._worker.slots import Slot
 from jobline._worker.thread_runners import ThreadRunners
-from jobline.errors import ErrorFacts, Internal, JoblineError
+from jobline.errors import CodecError, ErrorFacts, Internal, JoblineError
 from jobline.v1 import job_service_pb2 as pb
 
 logger = logging.getLogger("jobline.worker")
@@ -237,10 +237,7 @@ class ProcessRunners(ThreadRunners):
         elif isinstance(message, Said):
             context = slot.left.get(message.lease)
             if context is not None:
-                say = getattr(session, message.method)
-                say(context.job, *message.arguments, **message.keywords)
-                if message.method == "ack":
-                    del slot.left[message.lease]
+                self._say(slot, context, message)
         elif isinstance(message, Settled):
             kind = pb.ReleaseItem if message.is_release else pb.FailItem
             if slot.left.pop(message.lease, None) is not None:
@@ -251,6 +248,22 @@ class ProcessRunners(ThreadRunners):
                 self._execution.flows.push(context, message.outcome)
         else:
             child.handle_log(message)
+
+    def _say(self, slot: ProcessSlot, context: Context, said: Said) -> None:
+        """Has the session do something. What a codec cannot seal fails the job, if it is the
+        result, and is left out otherwise.
+        """
+        is_ack = said.method == "ack"
+        try:
+            say = getattr(self._execution.session, said.method)
+            say(context.job, *said.arguments, **said.keywords)
+        except CodecError as error:
+            if is_ack:
+                self._execution.settle_error(context, error)
+            else:
+                logger.warning("a report of job %d is left out: %s", context.id, error)
+        if is_ack:
+            del slot.left[said.lease]
 
     def _answer(self, child: ChildProcess, call: Call) -> None:
         """Makes a call for a handler."""
@@ -282,15 +295,3 @@ class ProcessRunners(ThreadRunners):
 def _cancel(child: ChildProcess, lease: Lease, context: Context) -> None:
     if context.cancel_reason is not None:
         child.send(Cancel(lease, context.cancel_reason))
-
-
-def program_of(
-    routes: Sequence[Route], middleware: Sequence[Any]
-) -> tuple[bytes, dict[Route, int]]:
-    """Returns what children need to have these handlers, and the numbers by which they are named.
-    Raises InvalidArgument for what cannot be pickled.
-    """
-    made = [route for route in routes if route.make is not None]
-    program = [route.make for route in made], list(middleware)
-    refuse_unpicklable(program, "a handler or middleware")
-    return dumps(program), {route: number for number, route in enumerate(made)}
