@@ -22,6 +22,10 @@ class _Unsaid:
     def __repr__(self) -> str:
         return "(the annotation)"
 
+    def __reduce__(self) -> str:
+        """Pickled by its name: it is known by its identity, in other processes too."""
+        return "UNSAID"
+
 
 UNSAID: Any = _Unsaid()
 """Default of `payload=` and `result=`: the function's annotation."""

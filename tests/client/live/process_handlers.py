@@ -22,6 +22,10 @@ def pid(payload: str) -> int:
     return os.getpid()
 
 
+def same(payload):
+    return payload
+
+
 def echo(payload: dict[str, Any]) -> dict[str, Any]:
     return {"got": payload, "pid": os.getpid()}
 

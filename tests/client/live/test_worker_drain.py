@@ -50,14 +50,15 @@ async def test_what_runs_may_finish_and_what_waits_is_given_back_at_once(tiny):
 
 
 async def test_the_stream_is_left_politely(tiny):
-    """Drain, settle, half-close: the server ends the call, and nobody is counted as lost."""
+    """Drain, its confirm, half-close: the server ends the call, and nobody counts as lost."""
     worker = Worker(tiny.address)
     worker.handler("q")(do_nothing)
     async with working(worker) as serving:
         port = tiny.ports[0]
         worker.stop()
         await serving
-    assert port.frames[-1].drain
+    assert port.frames[-2].drain
+    assert [settle.seq for settle in port.frames[-1].settles] == [1]
     assert port.half_closed
 
 

@@ -40,6 +40,19 @@ async def test_handlers_run_in_other_processes_and_their_values_come_back(tiny):
     assert json.loads(tiny.store.jobs[other].result)["inner"] == 8
 
 
+async def test_payloads_are_read_as_in_a_thread(tiny):
+    """Without an annotation, bytes stay bytes."""
+    worker = worker_of(tiny)
+    worker.handler("q")(handlers.same)
+    raw, text = tiny.push("q", b"\xff", b"")
+    (json_id,) = tiny.push("q", b"[1]", content_type="application/json")
+    async with working(worker):
+        await tiny.until(lambda: len(tiny.jobs(COMPLETED)) == 3)
+    assert tiny.store.jobs[raw].result == b"\xff"
+    assert tiny.store.jobs[text].result == b""
+    assert tiny.store.jobs[json_id].result == b"[1]"
+
+
 @pytest.mark.parametrize("how", ["exit", "segfault", "kill"])
 async def test_a_child_that_crashes_costs_its_job_a_stall_and_no_other(tiny, caplog, how):
     worker = worker_of(tiny)

@@ -9,7 +9,7 @@ import math
 import pytest
 
 from jobline._enums import RevokeReason
-from jobline._stream.frames import LostLease
+from jobline._stream.frames import LostLease, interrupted_release
 from jobline._stream.heartbeat import HEARTBEAT_SHARE, OPEN_TIMEOUT, SILENT_INTERVALS
 from jobline.v1 import job_service_pb2 as pb
 from tests.client.pure.session_frames import (
@@ -213,27 +213,58 @@ def test_goaway_says_when_and_for_how_long(session):
 
 
 def test_a_drain_ends_when_all_is_said_and_confirmed(session):
-    """Drain, settle what is held, half-close, last confirm."""
+    """Drain, its confirm, settle what is held, half-close, last confirm."""
     session.handle_frame(0.0, jobs((1, 5)))
     session.drain()
-    assert said(session).drain
+    frames = session.frames_to_send(0.0)
+    assert [frame.drain for frame in frames] == [True, False]
+    assert [settle.seq for settle in frames[1].settles] == [1]
+    session.handle_frame(0.0, confirm(1))
     assert not session.may_half_close
     session.ack(1, 5)
     assert not session.may_half_close
     said(session)
     assert session.may_half_close
     assert not session.is_confirmed
-    session.handle_frame(0.0, confirm(1))
+    session.handle_frame(0.0, confirm(2))
     assert session.is_confirmed
+
+
+def test_a_job_that_was_on_its_way_at_the_drain_can_be_given_back(session):
+    """The stream is not half-closed before the server has said that it sends no more."""
+    session.drain()
+    session.frames_to_send(0.0)
+    assert not session.may_half_close
+    session.handle_frame(0.0, jobs((1, 5)))
+    session.handle_frame(0.0, confirm(1))
+    assert not session.may_half_close
+    session.settle(interrupted_release(1, 5))
+    (release,) = said(session).settles[0].releases
+    assert release.id == 1
+    assert session.may_half_close
+
+
+def test_a_confirm_of_the_stream_before_is_none_of_this_drain(session):
+    session.drain()
+    session.frames_to_send(0.0)
+    session.disconnect()
+    session.connect(1.0)
+    session.frames_to_send(1.0)
+    session.handle_frame(1.0, opened())
+    session.handle_frame(1.0, confirm(1))  # of the settle that was sent again, before the drain
+    assert not session.may_half_close
+    session.frames_to_send(1.0)
+    session.handle_frame(1.0, confirm(2))
+    assert session.may_half_close
 
 
 def test_a_drain_survives_a_broken_connection(session):
     """The next stream says it again."""
     session.drain()
-    said(session)
+    session.frames_to_send(0.0)
     session.disconnect()
     assert not connected(session, now=1.0).jobs
     session.connect(2.0)
     session.frames_to_send(2.0)
     session.handle_frame(2.0, opened())
-    assert said(session, 2.0).drain
+    assert any(frame.drain for frame in session.frames_to_send(2.0))

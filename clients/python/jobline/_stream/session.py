@@ -17,6 +17,7 @@ from typing import Unpack
 from jobline._enums import LeaseReason, RevokeReason, known
 from jobline._job_log import LogLevel
 from jobline._leased import LeasedJob
+from jobline._stream.draining import Draining
 from jobline._stream.frames import Goaway, LostLease, Received, goaway_of, interrupted_release
 from jobline._stream.heartbeat import Heartbeat
 from jobline._stream.log_lines import LogLines
@@ -39,14 +40,13 @@ class Session:
         self.held: dict[int, int] = {}  # id → delivery of the leases that are not settled
         self.session = ""
         self.goaway: Goaway | None = None
-        self.draining = False
+        self._drain = Draining()
 
         # State of the current stream, if there is one.
         self._has_stream = False
         self.is_open = False  # and the server has answered on it
         self._must_open = False
         self._window_sent: tuple[int, int] | None = None
-        self._drain_sent = False
         self._heartbeat = Heartbeat()
 
     # -------------------------------------------------------------------- the life of a stream
@@ -58,7 +58,7 @@ class Session:
         self.goaway = None
         self._must_open = True
         self._window_sent = None
-        self._drain_sent = False
+        self._drain.connect()
         self._resent = []
         self._heartbeat.connect(now)
 
@@ -69,15 +69,12 @@ class Session:
         self._must_open = False
 
     def handle_taken(self) -> None:
-        """Starts a new session with the next stream: another stream has taken this one and its
-        leases.
-        """
+        """Starts a new session with the next stream: another stream has taken this one."""
         self.session = ""
 
     def handle_refusal(self) -> None:
-        """Drops all unconfirmed settles and reports, because the server refused one of them and
-        would refuse it again. The next stream finds leases that are unknown here, and releases
-        them.
+        """Drops all unconfirmed settles and reports: the server refused one of them. The next
+        stream finds leases that are unknown here, and releases them.
         """
         self._settles = Settles()
         self._reports.forget_waiting()
@@ -222,14 +219,19 @@ class Session:
         self._window = (window, window_bytes)
 
     def drain(self) -> None:
-        """Asks for no more jobs. Settle what is held, then the stream may be half-closed."""
-        self.draining = True
+        """Asks for no more jobs. Settle what is held, and what still comes."""
+        self._drain.is_wanted = True
+
+    @property
+    def draining(self) -> bool:
+        """Whether no more jobs are asked for."""
+        return self._drain.is_wanted
 
     @property
     def may_half_close(self) -> bool:
-        """Whether the session is drained and everything settled was sent."""
+        """Whether the drain is confirmed: nothing is on its way here, and all settles were sent."""
         unsent = self._resent or self._reports or self._log_lines or self._settles.has_waiting
-        return self._drain_sent and not self.held and not unsent
+        return self._drain.is_confirmed and not self.held and not unsent
 
     @property
     def is_confirmed(self) -> bool:
@@ -284,13 +286,13 @@ class Session:
             frame.extends.extend(self._reports.take())
             frame.logs.extend(self._log_lines.take())
             return frame
+        self._drain.ask(self._settles)
         settle = self._resent.pop(0) if self._resent else self._settles.take()
         if settle is not None:
             frame.settles.append(settle)
         if self._window != self._window_sent:
             self._put_window(frame)
-        if self.draining and not self._drain_sent:
-            frame.drain = self._drain_sent = True
+        self._drain.put(frame)
         return frame if frame.ListFields() else None
 
     def _put_window(self, frame: pb.StreamRequest) -> None:

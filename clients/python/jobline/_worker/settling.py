@@ -17,9 +17,9 @@ from jobline._release_item import release_item
 from jobline._requests import fail_item
 from jobline._values import JobError
 from jobline._worker.log import attempt_failed, attempt_given_up
+from jobline._worker.once import is_once
 from jobline._worker.shared_session import SharedSession
 from jobline.errors import CodecError, InvalidArgument, SealError
-from jobline.v1 import job_pb2
 from jobline.v1 import job_service_pb2 as pb
 
 logger = logging.getLogger("jobline.worker")
@@ -117,11 +117,6 @@ def settle_stopped(session: SharedSession, context: Context) -> None:
     elif context.cancel_reason is CancelReason.STOPPING:
         session.settle(release_item(context.job, delay=None, why=ReleaseReason.INTERRUPTED))
     # Otherwise another worker has the lease: there is nothing to settle.
-
-
-def is_once(job: LeasedJob) -> bool:
-    """Returns whether a job may run only once."""
-    return job.options_message.delivery == job_pb2.DELIVERY_MODE_ONCE
 
 
 def cancelled_fail(job: LeasedJob | tuple[int, int]) -> pb.FailItem:

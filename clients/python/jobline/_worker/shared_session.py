@@ -20,17 +20,15 @@ from jobline._stream.reports import Report
 from jobline._stream.session import Session
 from jobline._stream.settles import SettleKind, SettleReport
 from jobline._worker.log import job_died
+from jobline._worker.once import Once, is_once
 from jobline._worker.tallies import Counts, Tallies, outcome_of
 from jobline._worker.wakeup import Wakeup
 from jobline._worker.window import Window
 from jobline.codec import Codec
-from jobline.v1 import job_pb2
 from jobline.v1 import job_service_pb2 as pb
 
 # Seconds between measurements of a window that moves.
 MEASURE_EVERY = 0.1
-
-_ONCE = job_pb2.DELIVERY_MODE_ONCE
 
 _Item = pb.FailItem | pb.ReleaseItem
 
@@ -43,13 +41,13 @@ class SharedSession:
         self._window = window
         self._window_bytes = window_bytes
         self._lock = threading.Lock()
+        self._is_draining = False
         self._acks: deque[tuple[int, int, bytes | None]] = deque()
         self._items: deque[_Item] = deque()
         self._finished = 0
         self.begun: set[tuple[int, int]] = set()
         """Jobs that may run only once and whose handlers have begun, as (id, delivery)."""
-        # Options that were seen to be none of those: the jobs of a run share theirs.
-        self._repeatable: job_pb2.JobOptions | None = None
+        self._once = Once()
         self.counts = Counts()
         self.tallies = Tallies()
         self.codec: Codec | None = None
@@ -59,18 +57,16 @@ class SharedSession:
     # ------------------------------------------------------------------ from runners
 
     def begin(self, job: LeasedJob) -> bool:
-        """Returns whether the lease of a job is held, just before its handler begins."""
-        if job.options_message is self._repeatable:
-            return self._session.held.get(job.id) == job.delivery
-        if job.options_message.delivery != _ONCE:
-            self._repeatable = job.options_message
-            return self.holds(job)
-        with self._lock:
-            # Or it might be released at the moment when it begins.
-            is_held = self.holds(job)
-            if is_held:
-                self.begun.add((job.id, job.delivery))
-        return is_held
+        """Returns whether the lease of a job is held, just before its handler begins. The job
+        counts as running already: a drain that begins meanwhile sees it.
+        """
+        if self._is_draining or self._once.is_once(job):
+            with self._lock:
+                is_held = self.holds(job)
+                if is_held and is_once(job):
+                    self.begun.add((job.id, job.delivery))
+            return is_held
+        return self._session.held.get(job.id) == job.delivery
 
     def holds(self, job: LeasedJob) -> bool:
         """Returns whether the lease of a job is held and not settled."""
@@ -251,6 +247,7 @@ class SharedSession:
 
     def drain(self) -> None:
         """Asks the server for no more jobs."""
+        self._is_draining = True  # before anybody looks at what runs
         with self._lock:
             self._session.drain()
         self.wakeup.set()

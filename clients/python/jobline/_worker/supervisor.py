@@ -182,7 +182,7 @@ class Supervisor:
         self._router.close()
         execution.flows.stop()
         released = execution.session.release_held(keep=execution.running)
-        # Some may have started at the moment they were released.
+        # None of them runs; one that did would work for nothing.
         execution.stop(released, CancelReason.STOPPING)
         deadline = self._drain.next_deadline()
         if deadline is not None:
