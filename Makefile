@@ -59,7 +59,7 @@ TYPESCRIPT_SETUP := $(TYPESCRIPT)/node_modules/.package-lock.json
 
 # A machine without Go or Node leaves their clients out, and says so. In CI that is a mistake:
 # CONNECT_CLIENT=required has it fail.
-WITHOUT = { scripts/left_out.sh $(1) || test "$$CONNECT_CLIENT" != required; }
+WITHOUT = { scripts/left_out.sh $(1) || test "$${CONNECT_CLIENT:-}" != required; }
 NODE_FITS := command -v npm >/dev/null && node -e 'process.exit(+(process.versions.node.split(".")[0] < 20))'
 
 .PHONY: typescript-setup
