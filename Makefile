@@ -57,16 +57,17 @@ pins:  ## Renew constraints.txt from the newest versions that pyproject.toml all
 TYPESCRIPT := clients/typescript
 TYPESCRIPT_SETUP := $(TYPESCRIPT)/node_modules/.package-lock.json
 
-# In CI a machine without Node is a mistake; CONNECT_CLIENT=required says so.
+# A machine without Go or Node leaves their clients out, and says so. In CI that is a mistake:
+# CONNECT_CLIENT=required has it fail.
+WITHOUT = { scripts/left_out.sh $(1) || test "$$CONNECT_CLIENT" != required; }
 NODE_FITS := command -v npm >/dev/null && node -e 'process.exit(+(process.versions.node.split(".")[0] < 20))'
-WITHOUT_NODE = { echo "no Node 20 with npm: $(1)"; test "$$CONNECT_CLIENT" != required; }
 
 .PHONY: typescript-setup
 typescript-setup: $(TYPESCRIPT_SETUP)  ## Install the packages of the TypeScript client, if there is npm
 
 $(TYPESCRIPT_SETUP): $(TYPESCRIPT)/package-lock.json
 	@if $(NODE_FITS); then cd $(TYPESCRIPT) && npm ci --silent --no-audit --no-fund --prefer-offline; \
-	  else $(call WITHOUT_NODE,the TypeScript client is left out); fi
+	  else $(call WITHOUT,node); fi
 
 .PHONY: gen
 gen: $(GEN) $(SETUP) $(TYPESCRIPT_SETUP)  ## Generate the stubs from proto/, and the blocking client from the async one
@@ -127,7 +128,8 @@ SHUFFLED = $(MACHINES:%=--ignore=%) -p randomly \
 test: $(SETUP) $(CONNECT) test-rooms ts-test  ## Run the tests, without those that kill servers and fill disks: make test SEED=7
 	$(PYTEST) $(SHUFFLED) $(ROOMS:%=--ignore=%)
 	@printf '%s\n' $(MACHINES) | xargs -P $(WORKERS) -n 1 $(BIN)/pytest -q
-	@if command -v go >/dev/null; then $(MAKE) go-test; else echo "left out: the tests of the Go client (no go; make go-setup brings one)"; fi
+	@if command -v go >/dev/null; then $(MAKE) go-test; else $(call WITHOUT,go); fi
+	@scripts/left_out.sh
 
 # Each machine has a process of its own: what histories are tried depends on which modules are loaded.
 # CI measures what the tests reach while it runs them: COVERAGE=1.
@@ -143,7 +145,7 @@ ts-test: $(SETUP) $(TYPESCRIPT_SETUP)  ## Check types and style of the TypeScrip
 	@if $(NODE_FITS); then cd $(TYPESCRIPT) && rm -rf dist && node_modules/.bin/tsc \
 	  && node_modules/.bin/biome check --error-on-warnings . \
 	  && node --test --test-concurrency=$(TYPESCRIPT_JOBS) --test-reporter=spec dist/test/*.test.js; \
-	  else $(call WITHOUT_NODE,the tests of the TypeScript client are left out); fi
+	  else $(call WITHOUT,node); fi
 
 .PHONY: ts-bench
 ts-bench: $(SETUP) $(TYPESCRIPT_SETUP)  ## Measure the TypeScript client: a worker, and concurrent pushes
@@ -168,11 +170,11 @@ VECTORS := $(BIN)/python -m tests.conformance.servers -- sh -c
 conformance-clients: $(SETUP) $(TYPESCRIPT_SETUP)  ## Run the vectors through the Go and the TypeScript client
 	@if command -v go >/dev/null; then \
 	  $(VECTORS) 'cd clients/go && go test -count 1 -run TestConformance -parallel 12 .'; \
-	else echo "left out: the vectors through the Go client (no go)"; fi
-	@if command -v node >/dev/null; then \
+	else $(call WITHOUT,go); fi
+	@if $(NODE_FITS); then \
 	  (cd $(TYPESCRIPT) && node_modules/.bin/tsc) && \
 	  $(VECTORS) 'cd $(TYPESCRIPT) && node --test --test-reporter=dot dist/test/conformance.test.js'; \
-	else echo "left out: the vectors through the TypeScript client (no Node)"; fi
+	else $(call WITHOUT,node); fi
 
 # The rooms that hold the rules, by the tests that run in their own process. What only a random history
 # happens to reach has no test that says what it does.

@@ -109,6 +109,8 @@ func act(ctx context.Context, word string, value json.RawMessage, job *jobline.L
 		return jobline.Cancel(textOf(value))
 	case "dead":
 		return jobline.Dead(textOf(value))
+	case "rate_limited":
+		return jobline.RateLimited("", time.Now().Add(secondsOf(value)))
 	case "progress":
 		var percent float64
 		_ = json.Unmarshal(value, &percent)

@@ -7,14 +7,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/code"
-	"google.golang.org/grpc"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -84,10 +82,12 @@ func (v *vector) run(t *testing.T) error {
 	client := clientOf(t, address, nil)
 	stop := v.work(t, address, known["queue"])
 	defer stop()
+	held := heldStreams{}
+	defer held.cancel()
 	for i, raw := range v.Steps {
 		step, err := parsed(raw)
 		if err == nil {
-			err = runStep(client, step.(object), known)
+			err = runStep(client, step.(object), known, held)
 		}
 		if err != nil {
 			return fmt.Errorf("step %d: %w", i+1, err)
@@ -119,7 +119,7 @@ func (v *vector) work(t *testing.T, address, queue string) func() {
 }
 
 // runStep makes a step, again for at most `within` seconds, until what comes back is as expected.
-func runStep(client *jobline.Client, step object, known variables) error {
+func runStep(client *jobline.Client, step object, known variables, held heldStreams) error {
 	if pause, ok := step["pause"].(json.Number); ok {
 		number, _ := pause.Float64()
 		time.Sleep(seconds(number))
@@ -129,7 +129,7 @@ func runStep(client *jobline.Client, step object, known variables) error {
 	until := time.Now().Add(seconds(within))
 	for {
 		tried := known.copy()
-		err := tryStep(client, step, tried)
+		err := tryStep(client, step, tried, held)
 		if err == nil {
 			known.take(tried)
 			return nil
@@ -141,14 +141,18 @@ func runStep(client *jobline.Client, step object, known variables) error {
 	}
 }
 
-func tryStep(client *jobline.Client, step object, known variables) error {
+func tryStep(client *jobline.Client, step object, known variables, held heldStreams) error {
 	ctx, cancel := context.WithTimeout(context.Background(), callSeconds*time.Second)
 	defer cancel()
-	do := callStep
-	if _, ok := step["client"]; ok {
-		do = clientStep
+	var got any
+	var err error
+	if name, isHeld := step["held"].(string); isHeld {
+		got, err = held[name].rest(step, known)
+	} else if _, ok := step["client"]; ok {
+		got, err = clientStep(ctx, client, step, known)
+	} else {
+		got, err = callStep(ctx, client, step, known, held)
 	}
-	got, err := do(ctx, client, step, known)
 	wanted, refused := step["error"]
 	var e *jobline.Error
 	switch {
@@ -179,7 +183,7 @@ func factsOf(e *jobline.Error) object {
 }
 
 // callStep makes a call by its name, with messages that are found by theirs.
-func callStep(ctx context.Context, client *jobline.Client, step object, known variables) (any, error) {
+func callStep(ctx context.Context, client *jobline.Client, step object, known variables, held heldStreams) (any, error) {
 	service, method, _ := strings.Cut(step["call"].(string), "/")
 	found, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName("jobline.v1." + service))
 	if err != nil {
@@ -188,7 +192,7 @@ func callStep(ctx context.Context, client *jobline.Client, step object, known va
 	descriptor := found.(protoreflect.ServiceDescriptor).Methods().ByName(protoreflect.Name(method))
 	path := fmt.Sprintf("/jobline.v1.%s/%s", service, method)
 	if descriptor.IsStreamingServer() {
-		return streamStep(ctx, client, descriptor, path, step, known)
+		return streamStep(ctx, client, descriptor, path, step, known, held)
 	}
 	request, err := messageOf(descriptor.Input(), known.filled(step["with"]))
 	if err != nil {
@@ -199,55 +203,6 @@ func callStep(ctx context.Context, client *jobline.Client, step object, known va
 		return nil, err
 	}
 	return jsonOf(reply)
-}
-
-func streamStep(ctx context.Context, client *jobline.Client, method protoreflect.MethodDescriptor, path string, step object, known variables) (any, error) {
-	frames, isList := known.filled(step["with"]).([]any)
-	if !isList {
-		frames = []any{known.filled(step["with"])}
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	shape := &grpc.StreamDesc{ServerStreams: true, ClientStreams: method.IsStreamingClient()}
-	stream, err := client.Conn().NewStream(ctx, shape, path)
-	if err != nil {
-		return nil, err
-	}
-	for _, frame := range frames {
-		request, err := messageOf(method.Input(), frame)
-		if err != nil {
-			return nil, err
-		}
-		if stream.SendMsg(request) != nil {
-			break // RecvMsg says why
-		}
-	}
-	if !method.IsStreamingClient() || step["read"] != "some" {
-		_ = stream.CloseSend() // a worker that half-closes says goodbye
-	}
-	return readSome(stream, method.Output(), step, known)
-}
-
-// readSome reads all messages of a stream, or with `read: some` until they are as expected.
-func readSome(stream grpc.ClientStream, kind protoreflect.MessageDescriptor, step object, known variables) (any, error) {
-	messages := []any{}
-	for {
-		reply, _ := messageOf(kind, nil)
-		if err := stream.RecvMsg(reply); errors.Is(err, io.EOF) {
-			return object{"messages": messages}, nil
-		} else if err != nil {
-			return nil, err
-		}
-		one, err := jsonOf(reply)
-		if err != nil {
-			return nil, err
-		}
-		messages = append(messages, one)
-		got := object{"messages": messages}
-		if step["read"] == "some" && known.copy().match(step["expect"], got, "") == nil {
-			return got, nil
-		}
-	}
 }
 
 func messageOf(kind protoreflect.MessageDescriptor, given any) (proto.Message, error) {

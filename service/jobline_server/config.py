@@ -188,7 +188,7 @@ class Settings(HistorySettings):
         default=0, description="Jobs that a host may push per second, 0 … 1,000,000. 0: any."
     )
     client_burst: Jobs = Field(
-        default=0, description="Jobs that it may push at once, 0 … 1,000,000. 0: those of 1 s."
+        default=0, description="Jobs that it may have in store, 0 … 1,000,000. 0: those of 1 s."
     )
 
     checkpoint_journal_bytes: ByteSize = Field(

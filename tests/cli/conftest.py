@@ -44,7 +44,7 @@ Jobline = Callable[..., Ran]
 
 @pytest.fixture(scope="session")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
-    """The ready line of a server in a process of its own."""
+    """The ready line of a server in a process of its own, and `data`, its directory."""
     folder = tmp_path_factory.mktemp("served")
     command = [sys.executable, "-m", "jobline.cli", "serve", "--data", str(folder / "data")]
     command += ["--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--drain-seconds", "0"]
@@ -53,7 +53,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]
     assert process.stdout is not None
     ready = process.stdout.readline()
     assert ready, (folder / "log").read_text()
-    yield json.loads(ready)
+    yield json.loads(ready) | {"data": str(folder / "data")}
     process.send_signal(signal.SIGTERM)
     assert process.wait() == 0
 

@@ -17,7 +17,7 @@ import pytest
 from rich.console import Console
 
 from jobline import Client, FailAction
-from jobline.cli import doctor, top
+from jobline.cli import findings, top
 from jobline.cli.exit_codes import MEANINGS, Exit, code_of
 from jobline.cli.findings import failed
 from jobline.errors import (
@@ -116,9 +116,8 @@ def test_an_error_of_many_lines_is_one_line_of_a_list(jobline, queue, served):
 
 def test_a_finding_stands_apart_from_its_name():
     """Trial D10: the longest name of a check is not glued to what was found."""
-    assert (
-        "push and work it failed" in doctor.line_of(failed("push and work", "it failed", "")).plain
-    )
+    line = findings.line_of(failed("push and work", "it failed", "")).plain
+    assert "push and work it failed" in line
 
 
 def test_top_goes_on_when_the_server_restarts(tmp_path):

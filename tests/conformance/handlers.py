@@ -5,9 +5,10 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from jobline import BatchItem, Cancel, Context, Dead, Retry, Snooze, Worker
+from jobline import BatchItem, Cancel, Context, Dead, RateLimited, Retry, Snooze, Worker
 
 
 class Panic(BaseException):
@@ -21,6 +22,7 @@ OUTCOMES: dict[str, Callable[[Any], BaseException]] = {
     "snooze": Snooze,
     "cancel": Cancel,
     "dead": Dead,
+    "rate_limited": partial(RateLimited, ""),
 }
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from threading import Event, Thread
-from typing import Any
+from typing import Any, Self
 
 import grpc
 from google.protobuf import descriptor_pool
@@ -46,12 +46,45 @@ def run_vector(vector: dict[str, Any], servers: Servers) -> None:
         "soon": stamp(now + timedelta(hours=1)),
         "random16": uuid.uuid4().hex[:16],
     }
-    with Client(address) as client, working(vector.get("worker"), address, variables["queue"]):
+    with (
+        Client(address) as client,
+        working(vector.get("worker"), address, variables["queue"]),
+        Held() as held,
+    ):
         for index, step in enumerate(vector["steps"]):
             try:
-                run_step(client, step, variables)
+                run_step(client, step, variables, held)
             except Mismatch as error:
                 raise Mismatch(f"step {index + 1}: {error}") from None
+
+
+class Held:
+    """The streams that a vector keeps open, by name; they are cancelled at its end."""
+
+    def __init__(self) -> None:
+        self._calls: dict[str, Any] = {}
+        self.over = Event()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.over.set()
+        for replies in self._calls.values():
+            replies.cancel()
+
+    def keep(self, name: str, replies: Any) -> None:
+        """Keeps a call; one that was tried before under this name is over."""
+        if name in self._calls:
+            self._calls[name].cancel()
+        self._calls[name] = replies
+
+    def rest(self, step: dict[str, Any], variables: Variables) -> Json:
+        """What comes on a call that was kept, from now on. Raises as any call does."""
+        try:
+            return {"messages": read(self._calls[step["held"]], step, variables)}
+        except grpc.RpcError as error:
+            raise error_from_rpc(error) from None
 
 
 def stamp(moment: datetime) -> str:
@@ -59,7 +92,7 @@ def stamp(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def run_step(client: Client, step: dict[str, Any], variables: Variables) -> None:
+def run_step(client: Client, step: dict[str, Any], variables: Variables, held: Held) -> None:
     """Runs a step; again, for at most `within` seconds, until what it returns is as expected."""
     if "pause" in step:
         time.sleep(step["pause"])
@@ -68,7 +101,7 @@ def run_step(client: Client, step: dict[str, Any], variables: Variables) -> None
     while True:
         tried = dict(variables)
         try:
-            _try_step(client, step, tried)
+            _try_step(client, step, tried, held)
         except Mismatch:
             if time.monotonic() >= until:
                 raise
@@ -78,10 +111,14 @@ def run_step(client: Client, step: dict[str, Any], variables: Variables) -> None
             return
 
 
-def _try_step(client: Client, step: dict[str, Any], variables: Variables) -> None:
-    act = call if "call" in step else client_verb
+def _try_step(client: Client, step: dict[str, Any], variables: Variables, held: Held) -> None:
     try:
-        got = act(client, step, variables)
+        if "held" in step:
+            got = held.rest(step, variables)
+        elif "call" in step:
+            got = call(client, step, variables, held)
+        else:
+            got = client_verb(client, step, variables)
     except JoblineError as error:
         if "error" not in step:
             raise Mismatch(f"refused with {facts_of(error)}: {error}") from None
@@ -104,7 +141,7 @@ def facts_of(error: JoblineError) -> Json:
     }
 
 
-def call(client: Client, step: dict[str, Any], variables: Variables) -> Json:
+def call(client: Client, step: dict[str, Any], variables: Variables, held: Held) -> Json:
     """Makes a call of the protocol: the reply in protobuf's JSON, or `{messages: […]}` of a
     stream.
     """
@@ -126,12 +163,16 @@ def call(client: Client, step: dict[str, Any], variables: Variables) -> Json:
             return MessageToDict(start(requests[0], timeout=CALL_SECONDS))
         if not method.client_streaming:
             return {"messages": read(start(requests[0], timeout=CALL_SECONDS), step, variables)}
-        over = Event()
+        over = held.over if "hold" in step else Event()
         try:
             sent = frames_of(requests, over if step.get("read") == "some" else None)
-            return {"messages": read(start(sent, timeout=CALL_SECONDS), step, variables)}
+            replies = start(sent, timeout=CALL_SECONDS)
+            if "hold" in step:
+                held.keep(step["hold"], replies)
+            return {"messages": read(replies, step, variables)}
         finally:
-            over.set()
+            if over is not held.over:
+                over.set()
     except grpc.RpcError as error:
         raise error_from_rpc(error) from None
 
@@ -153,7 +194,8 @@ def read(replies: Any, step: dict[str, Any], variables: Variables) -> list[Json]
         if step.get("read") == "some" and matches(
             step.get("expect"), {"messages": messages}, dict(variables)
         ):
-            replies.cancel()
+            if "hold" not in step:
+                replies.cancel()
             break
     return messages
 

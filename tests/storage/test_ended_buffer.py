@@ -80,6 +80,19 @@ def test_trimming_happens_while_jobs_arrive():
     assert trimmed == [Trimmed("q", COMPLETED, [(0, 49_980)])]
 
 
+def test_endings_of_many_jobs_are_taken_in_steps():
+    """A commit may have ended twenty thousand jobs: to take them all was a step of 27 ms."""
+    steps = [singles(1, 2, 3), singles(4), runs(lot_of(100, 9), (100, 9)), singles(5)]
+    buffer = EndedBuffer(1)
+    assert buffer.add(steps, 2)
+    assert len(buffer._pending) == 1
+    assert buffer.add((), 2)
+    assert not buffer.add([singles(6)], 9)
+    ops, trimmed = buffer.take()
+    assert spans(ops) == [(6, 1)]
+    assert [trim.runs for trim in trimmed] == [[(1, 5), (100, 9)]]
+
+
 def test_trimmed_jobs_that_are_no_neighbours_are_told_in_parts():
     """To tell of 900,000 at once, each with its own time, was a step of a fifth of a second."""
     buffer = EndedBuffer(1)

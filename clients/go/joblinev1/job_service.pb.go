@@ -241,6 +241,10 @@ const (
 	ReleaseReason_RELEASE_REASON_LIMITED ReleaseReason = 4
 	// The server says so, a worker never does: nobody took the job. It is not counted as a release.
 	ReleaseReason_RELEASE_REASON_UNDELIVERED ReleaseReason = 5
+	// What ran the job has crashed, and its worker lives. The job has stalled, exactly as if its lease were
+	// lost: it uses a stall and no release, and dies after `max_stalls`; a job that may be handed out only
+	// once is DEAD. Without `delay`: from the second stall on, the pause is the job's backoff.
+	ReleaseReason_RELEASE_REASON_CRASHED ReleaseReason = 6
 )
 
 // Enum value maps for ReleaseReason.
@@ -252,6 +256,7 @@ var (
 		3: "RELEASE_REASON_UNHANDLED",
 		4: "RELEASE_REASON_LIMITED",
 		5: "RELEASE_REASON_UNDELIVERED",
+		6: "RELEASE_REASON_CRASHED",
 	}
 	ReleaseReason_value = map[string]int32{
 		"RELEASE_REASON_UNSPECIFIED": 0,
@@ -260,6 +265,7 @@ var (
 		"RELEASE_REASON_UNHANDLED":   3,
 		"RELEASE_REASON_LIMITED":     4,
 		"RELEASE_REASON_UNDELIVERED": 5,
+		"RELEASE_REASON_CRASHED":     6,
 	}
 )
 
@@ -1487,7 +1493,8 @@ type ReleaseItem struct {
 	Id uint64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	// Required. Its lease's counter.
 	Delivery uint64 `protobuf:"varint,2,opt,name=delivery,proto3" json:"delivery,omitempty"`
-	// Optional. When it may be handed out again, 0 s … 400 days from now. Unset: at once, at the front.
+	// Optional, not with CRASHED. When it may be handed out again, 0 s … 400 days from now. Unset: at once,
+	// at the front.
 	Delay *durationpb.Duration `protobuf:"bytes,3,opt,name=delay,proto3" json:"delay,omitempty"`
 	// Optional. Why. Unset: INTERRUPTED.
 	Why ReleaseReason `protobuf:"varint,4,opt,name=why,proto3,enum=jobline.v1.ReleaseReason" json:"why,omitempty"`
@@ -1573,7 +1580,8 @@ func (x *ReleaseItem) GetUntil() *timestamppb.Timestamp {
 	return nil
 }
 
-// Gives jobs back; ≤ 10,000. Attempts and stalls do not change; after 1,000 releases a job is dead.
+// Gives jobs back; ≤ 10,000. Attempts and, but for CRASHED, stalls do not change; after 1,000 releases a
+// job is dead.
 type ReleaseRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required unless `pull` is set. The jobs.
@@ -3551,14 +3559,15 @@ const file_jobline_v1_job_service_proto_rawDesc = "" +
 	"\x17FAIL_ACTION_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11FAIL_ACTION_RETRY\x10\x01\x12\x14\n" +
 	"\x10FAIL_ACTION_DEAD\x10\x02\x12\x16\n" +
-	"\x12FAIL_ACTION_CANCEL\x10\x03*\xc4\x01\n" +
+	"\x12FAIL_ACTION_CANCEL\x10\x03*\xe0\x01\n" +
 	"\rReleaseReason\x12\x1e\n" +
 	"\x1aRELEASE_REASON_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15RELEASE_REASON_SNOOZE\x10\x01\x12\x1e\n" +
 	"\x1aRELEASE_REASON_INTERRUPTED\x10\x02\x12\x1c\n" +
 	"\x18RELEASE_REASON_UNHANDLED\x10\x03\x12\x1a\n" +
 	"\x16RELEASE_REASON_LIMITED\x10\x04\x12\x1e\n" +
-	"\x1aRELEASE_REASON_UNDELIVERED\x10\x05*\xa4\x01\n" +
+	"\x1aRELEASE_REASON_UNDELIVERED\x10\x05\x12\x1a\n" +
+	"\x16RELEASE_REASON_CRASHED\x10\x06*\xa4\x01\n" +
 	"\fRevokeReason\x12\x1d\n" +
 	"\x19REVOKE_REASON_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17REVOKE_REASON_CANCELLED\x10\x01\x12\x19\n" +

@@ -112,6 +112,18 @@ class CodecError(InvalidArgument):
     """A payload or result cannot be turned into bytes, or bytes into the declared type."""
 
 
+class SealError(CodecError):
+    """A sealed frame cannot be opened: it was changed, cut off, or is no frame of this version. A
+    job whose payload it is goes to the dead letters. It never has bytes of the payload.
+    """
+
+
+class KeyErased(SealError):
+    """The key of a sealed frame is not in the key ring: it was erased, and with it what it sealed.
+    A job whose payload it is goes to the dead letters.
+    """
+
+
 class NotFound(_Refused):
     """There is no such thing."""
 

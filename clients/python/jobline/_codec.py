@@ -79,3 +79,8 @@ _SPELLINGS: list[tuple[type | tuple[type, ...], Any]] = [
 _ENCODER = json.JSONEncoder(
     ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_spell
 )
+
+
+def type_of(value: Any) -> str:
+    """Returns the content type that `encode` gives a value."""
+    return "" if isinstance(value, (bytes, bytearray, memoryview)) else JSON

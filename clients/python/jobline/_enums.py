@@ -62,15 +62,20 @@ FailActionName = FailAction | Literal["retry", "dead", "cancel"]
 
 
 class ReleaseReason(IntEnum):
-    """Why a job is released."""
+    """Why a job is released. CRASHED: what ran it has crashed, and its worker lives; it uses a
+    stall, as if its lease were lost.
+    """
 
     SNOOZE = 1
     INTERRUPTED = 2
     UNHANDLED = 3
     LIMITED = 4
+    CRASHED = 6
 
 
-ReleaseReasonName = ReleaseReason | Literal["snooze", "interrupted", "unhandled", "limited"]
+ReleaseReasonName = (
+    ReleaseReason | Literal["snooze", "interrupted", "unhandled", "limited", "crashed"]
+)
 """Why a job is released, or its name."""
 
 

@@ -13,6 +13,7 @@ from jobline import _codec as codec
 from jobline import _typed_json as typed_json
 from jobline._base_errors import CodecError, ErrorFacts, JoblineError, JobNotFound
 from jobline._enums import EndReason, JobState, known
+from jobline._sealed_frames import is_frame, refuse_sealed
 from jobline._times import from_timestamp
 from jobline._values import JobError
 from jobline.v1 import job_service_pb2
@@ -84,6 +85,8 @@ class JobEnd:
         # A result travels without a content type; what the worker's client wrote is JSON or bytes.
         if not self.result:
             return None
+        if is_frame(self.result):
+            refuse_sealed(self.result)
         try:
             return codec.decode_json(self.result)
         except CodecError:

@@ -8,8 +8,10 @@ from typing import Any, Self
 
 from jobline import _codec as codec
 from jobline import _typed_json as typed_json
+from jobline._base_errors import SealError
 from jobline._enums import LeaseReason, known
 from jobline._options import JobOptions
+from jobline._sealed_frames import is_frame, refuse_sealed
 from jobline._times import from_timestamp
 from jobline.v1 import job_pb2
 
@@ -55,6 +57,9 @@ class LeasedJob:
         "queue",
         "reason",
         "run_headers",
+        "seal_error",
+        "sealed_by",
+        "sealed_type",
     )
 
     def __init__(  # noqa: PLR0913  # one argument a field of the protocol's message
@@ -90,6 +95,10 @@ class LeasedJob:
         self.continues_group = continues_group
         self._pushed_at = pushed_at
         self.run_headers: RunHeaders | None = None
+        # Of a payload that was opened by a codec: the content type inside, and the key's id.
+        self.sealed_type: str | None = None
+        self.sealed_by = ""
+        self.seal_error: SealError | None = None
 
     @classmethod
     def from_message(cls, message: job_pb2.LeasedJob) -> Self:
@@ -110,6 +119,30 @@ class LeasedJob:
             phase_results=tuple(message.phase_results),
             continues_group=message.continues_group,
         )
+
+    def to_message(self) -> job_pb2.LeasedJob:
+        """Returns a message of the protocol, with the headers of a run among the options."""
+        message = job_pb2.LeasedJob(
+            id=self.id,
+            delivery=self.delivery,
+            queue=self.queue,
+            options=self.options_message,
+            payload=self.payload,
+            lease_ms=self.lease_ms,
+            attempt=self.attempt,
+            reason=job_pb2.LeaseReason.ValueType(self.reason),
+            checkpoint=self.checkpoint,
+            job_key=self.job_key,
+            pushed_at=self._pushed_at,
+            group=self.group,
+            phase_results=self.phase_results,
+            continues_group=self.continues_group,
+        )
+        if self.run_headers is not None:
+            message.options.headers.update(self.run_headers.of_job(self.id))
+        if self.sealed_type is not None:
+            message.options.content_type = self.sealed_type
+        return message
 
     @classmethod
     def from_run(cls, run: job_pb2.LeasedRun) -> list[Self]:
@@ -151,10 +184,15 @@ class LeasedJob:
             headers.update(self.run_headers.of_job(self.id))
         return headers
 
+    def refuse_sealed(self) -> None:
+        """Raises why the payload could not be opened, if it could not."""
+        if self.seal_error is not None:
+            raise self.seal_error
+
     @property
     def content_type(self) -> str:
         """The content type of the payload."""
-        return self.options_message.content_type
+        return self.options_message.content_type if self.sealed_type is None else self.sealed_type
 
     @property
     def lease(self) -> timedelta:
@@ -174,6 +212,8 @@ class LeasedJob:
 
     def json(self) -> Any:
         """Returns the payload as JSON, whatever its content type. Raises CodecError."""
+        if is_frame(self.payload):
+            refuse_sealed(self.payload)
         return codec.decode_json(self.payload)
 
     def __repr__(self) -> str:

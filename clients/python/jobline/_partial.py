@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from jobline import _codec as codec
 from jobline import _typed_json as typed_json
+from jobline._sealed_frames import is_frame, refuse_sealed
 from jobline.errors import CodecError
 from jobline.v1 import job_service_pb2 as pb
 
@@ -37,6 +38,8 @@ class Partial:
         """
         if kind is not Any:
             return typed_json.decode_as(kind, self.data, codec.JSON)
+        if is_frame(self.data):
+            refuse_sealed(self.data)
         try:
             return codec.decode_json(self.data)
         except CodecError:

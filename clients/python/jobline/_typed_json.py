@@ -25,6 +25,7 @@ from uuid import UUID
 
 from jobline import _codec as codec
 from jobline._base_errors import CodecError
+from jobline._sealed_frames import is_frame, refuse_sealed
 
 Reader = Callable[[Any], Any]
 """Takes a JSON value, returns a value of its type, raises CodecError."""
@@ -40,8 +41,11 @@ class OwnReader(ABC):
 
 def decode_as(hint: Any, data: bytes, content_type: str) -> Any:
     """Returns bytes as a declared type. `bytes` takes them as they are; no type (`Any`) reads JSON
-    if the content type is JSON; a declared type reads JSON whatever it is.
+    if the content type is JSON; a declared type reads JSON whatever it is. Raises SealError for a
+    sealed frame that nobody has opened.
     """
+    if is_frame(data):
+        refuse_sealed(data)
     if hint is bytes:
         return data
     if hint is Any:

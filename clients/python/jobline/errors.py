@@ -1,10 +1,4 @@
-"""The tree of errors: what a caller may catch, and what it can read from what it caught.
-
-The message of an error names the request, the reason, and what to do. The classes follow the
-reasons of the protocol (`jobline.v1.ErrorReason`). `_status` makes them from what a server sent;
-nothing here depends on gRPC. The base classes, and what was not found, are defined in
-`_base_errors`, those of jobs that were not done in `_job_end`.
-"""
+"""The tree of errors, by `jobline.v1.ErrorReason`: what to catch, and what to read from it."""
 
 from __future__ import annotations
 
@@ -17,12 +11,14 @@ from jobline._base_errors import (
     InvalidArgument,
     JoblineError,
     JobNotFound,
+    KeyErased,
     LeaseLost,
     LimiterNotFound,
     NotFound,
     OperationNotFound,
     QueueNotFound,
     ScheduleNotFound,
+    SealError,
     WebhookNotFound,
     _Refused,
 )
@@ -55,6 +51,7 @@ __all__ = [
     "JobNotDone",
     "JobNotFound",
     "JoblineError",
+    "KeyErased",
     "KeysFull",
     "LeaseLost",
     "LimiterNotFound",
@@ -78,6 +75,7 @@ __all__ = [
     "ScheduleExists",
     "ScheduleNotFound",
     "SchedulesFull",
+    "SealError",
     "ServerFull",
     "TooLarge",
     "TooManyCalls",

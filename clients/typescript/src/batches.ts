@@ -6,6 +6,7 @@ import { encodePayload, type JobType, type NewJob } from "./job_type.js";
 import { optionsMessage } from "./options.js";
 import type { Pushed } from "./push/answers.js";
 import { fitting, type ManyOptions } from "./push/messages.js";
+import { sealedJob } from "./sealing/payload_codec.js";
 import type { Batch, BatchCallbackSchema } from "./v1/batch_service_pb.js";
 
 /** A job that a batch pushes. */
@@ -37,23 +38,28 @@ export async function createBatch(client: Client, settings: BatchSettings): Prom
   const { onSuccess, onComplete, onFirstDeath, name, tags, parentId } = settings;
   const request = fitting(() => ({
     ...(name !== undefined && { name }),
-    ...(tags && { tags }),
+    ...(tags && { tags: client.codec?.tags(tags) ?? tags }),
     ...(parentId !== undefined && { parentId }),
-    ...(onSuccess && { onSuccess: callbackOf(onSuccess) }),
-    ...(onComplete && { onComplete: callbackOf(onComplete) }),
-    ...(onFirstDeath && { onFirstDeath: callbackOf(onFirstDeath) }),
+    ...(onSuccess && { onSuccess: callbackOf(client, onSuccess) }),
+    ...(onComplete && { onComplete: callbackOf(client, onComplete) }),
+    ...(onFirstDeath && { onFirstDeath: callbackOf(client, onFirstDeath) }),
     requestId: randomUUID(),
   }));
   const { batch } = await client.admin.batches.createBatch(request);
   return new BatchRef(client, batch?.id ?? 0n);
 }
 
-function callbackOf({ job, payload }: BatchCallback): MessageInitShape<typeof BatchCallbackSchema> {
+function callbackOf(
+  { codec }: Client,
+  { job, payload }: BatchCallback,
+): MessageInitShape<typeof BatchCallbackSchema> {
   const { data, isJson } = encodePayload(job as JobType<unknown, unknown>, payload);
+  const options = { ...(isJson && { contentType: JSON_TYPE }), ...job.options };
+  const sealed = sealedJob(codec, { queue: job.queue, payload: data, options });
   return {
     queue: job.queue,
-    payload: { case: "data", value: data },
-    options: optionsMessage({ ...(isJson && { contentType: JSON_TYPE }), ...job.options }),
+    payload: { case: "data", value: sealed.payload },
+    options: optionsMessage(sealed.options),
   };
 }
 

@@ -8,11 +8,13 @@ import { InvalidArgument } from "./errors.js";
 import { type FlowJob, type FlowPushed, pushFlow } from "./flows.js";
 import { decodeResult, type JobType, jobTypeOf, type NewJob } from "./job_type.js";
 import type { PushOptions } from "./options.js";
-import { type Pushed, pushedOf } from "./push/answers.js";
+import type { Pushed } from "./push/answers.js";
 import { REPEAT_MAX } from "./push/calls.js";
-import { fitting, type ManyOptions, requestOfMany, singlePush } from "./push/messages.js";
-import { Pusher } from "./push/pusher.js";
+import type { ManyOptions } from "./push/messages.js";
+import type { PushMiddleware } from "./push/outgoing.js";
+import { Producer } from "./push/producer.js";
 import { type Schedule, type ScheduleSettings, schedule } from "./schedules.js";
+import type { PayloadCodec } from "./sealing/payload_codec.js";
 import { type JobEnd, resultOf, type WaitOptions, waitFor } from "./waiting.js";
 
 /** Where a client's server is, and how much it may have under way. */
@@ -23,6 +25,15 @@ export interface ClientOptions extends Address {
   bufferJobs?: number;
   /** Bytes of their payloads; default 64 MiB. */
   bufferBytes?: number;
+  /** Seals payloads that are pushed, and opens results. */
+  codec?: PayloadCodec;
+  /**
+   * Whether pushes are spans of OpenTelemetry, and carry their context in headers; default true, which does
+   * nothing unless the program has `@opentelemetry/api` and has registered a tracer provider.
+   */
+  tracing?: boolean;
+  /** Around each call that pushes, the first outermost. */
+  middleware?: readonly PushMiddleware[];
 }
 
 /** How one job is pushed, and when to give up before it is sent. */
@@ -44,15 +55,19 @@ export interface PushAndWait extends PushCall {
  */
 export class Client implements AsyncDisposable {
   private readonly connection: Connection;
-  private readonly pusher: Pusher;
+  private readonly producer: Producer;
   /** The generated stubs of all services, by service: `client.admin.queues.getQueue({ queue })`. */
   readonly admin: Admin;
+
+  /** What seals its payloads; `client.codec?.tag("email", "a@b.c")` is what to search for. */
+  readonly codec: PayloadCodec | undefined;
 
   /** Makes a client; it connects at its first call. Throws InvalidArgument for a wrong setting. */
   constructor(options: ClientOptions | string = {}) {
     const given: ClientOptions = typeof options === "string" ? { target: options } : options;
     const timeout = milliseconds(given.timeout ?? "20s", "timeout");
     this.connection = new Connection(given, timeout);
+    this.codec = given.codec;
     this.admin = new Admin(this.connection);
     const limits = {
       jobs: atLeastOne("bufferJobs", given.bufferJobs ?? 10_000),
@@ -62,7 +77,13 @@ export class Client implements AsyncDisposable {
       flights: 32,
       giveUpAfter: Math.min(timeout, REPEAT_MAX),
     };
-    this.pusher = new Pusher((request) => this.connection.tryPush(request), limits, this.connection.calls);
+    this.producer = new Producer(
+      this.connection,
+      limits,
+      given.middleware ?? [],
+      this.codec,
+      given.tracing ?? true,
+    );
   }
 
   /**
@@ -75,9 +96,7 @@ export class Client implements AsyncDisposable {
    * (nothing was stored), or OutcomeUnknown when the client's timeout passed without a definite answer.
    */
   async push<P>(job: JobType<P, unknown> | string, payload: NoInfer<P>, options?: PushCall): Promise<Pushed> {
-    if (!options) return this.pusher.push(singlePush(jobTypeOf(job), payload));
-    const { signal, ...rest } = options;
-    return this.pusher.push(singlePush(jobTypeOf(job), payload, rest), signal);
+    return this.producer.push(job, payload, options);
   }
 
   /**
@@ -90,11 +109,7 @@ export class Client implements AsyncDisposable {
     jobs: readonly (NoInfer<P> | NewJob<NoInfer<P>>)[],
     options: ManyOptions = {},
   ): Promise<Pushed[]> {
-    if (!Array.isArray(jobs))
-      throw new InvalidArgument("jobs: pushMany() takes an array; push() takes one job");
-    if (jobs.length === 0) return [];
-    const request = fitting(() => requestOfMany(jobTypeOf(job), jobs, options));
-    return pushedOf(await this.connection.push(request), jobs.length);
+    return this.producer.pushMany(job, jobs, options);
   }
 
   /**
@@ -128,7 +143,7 @@ export class Client implements AsyncDisposable {
 
   /** Yields how jobs end, as each does. Throws WaitTimeout, with the id of one that has not ended. */
   waitAll(ids: Iterable<bigint>, options: WaitOptions = {}): AsyncGenerator<JobEnd> {
-    return waitFor(this.connection, ids, options);
+    return waitFor(this.connection, ids, options, this.codec);
   }
 
   /** Returns a reference to one entity, whose jobs run one at a time and in order. Nothing is sent. */
@@ -148,7 +163,7 @@ export class Client implements AsyncDisposable {
 
   /** Pushes jobs that wait for their children, all or none. Returns the id of the first one, and all ids. */
   flow(...jobs: FlowJob[]): Promise<FlowPushed> {
-    return pushFlow(this.admin, jobs);
+    return pushFlow(this, jobs);
   }
 
   /** Creates a schedule, or changes the one of this name, which keeps its counts. */
@@ -158,12 +173,12 @@ export class Client implements AsyncDisposable {
     payload: NoInfer<P>,
     settings: ScheduleSettings,
   ): Promise<Schedule> {
-    return schedule(this.admin, name, job, payload, settings);
+    return schedule(this, name, job, payload, settings);
   }
 
   /** Refuses new pushes, waits for the answers of the others, and closes the channel. */
   async close(): Promise<void> {
-    await this.pusher.close();
+    await this.producer.close();
     this.connection.close();
   }
 

@@ -69,6 +69,8 @@ export class InvalidArgument extends Refused {}
 export class PayloadMisfit extends InvalidArgument {}
 /** A value cannot be turned into bytes, or bytes into a value. */
 export class CodecError extends InvalidArgument {}
+/** The key of something sealed was erased: it can be read no more. A worker ends such a job as dead. */
+export class KeyErased extends CodecError {}
 /** There is no such thing. */
 export class NotFound extends Refused {}
 /** There is no such job, or none that is kept any more. */

@@ -1,10 +1,12 @@
 import { randomUUID } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
-import type { Admin } from "./admin.js";
+import type { Client } from "./client.js";
+import { JSON_TYPE } from "./codec.js";
 import { InvalidArgument } from "./errors.js";
 import { encodePayload, type JobType } from "./job_type.js";
 import { type EnumName, enumNumber, type PushOptions } from "./options.js";
 import { fitting, rowOf } from "./push/messages.js";
+import { sealedJob } from "./sealing/payload_codec.js";
 import {
   FlowJobSchema,
   type FlowParent,
@@ -49,17 +51,18 @@ export interface FlowPushed {
 
 /** Pushes a flow, once however often the call is repeated. */
 export async function pushFlow(
-  admin: Admin,
+  client: Client,
   roots: readonly FlowJob[],
   parent?: Pick<FlowParent, "id" | "delivery">,
   requestId: string = randomUUID(),
 ): Promise<FlowPushed> {
-  const { request, jobs } = fitting(() => flowRequest(roots, requestId, parent));
-  const { ids } = await admin.flows.pushFlow(request);
+  const { request, jobs } = fitting(() => flowRequest(client, roots, requestId, parent));
+  const { ids } = await client.admin.flows.pushFlow(request);
   return { id: ids[0] ?? 0n, ids: new Map(jobs.map((job, index) => [job, ids[index] ?? 0n])) };
 }
 
 function flowRequest(
+  { codec }: Client,
   roots: readonly FlowJob[],
   requestId: string,
   parent: Pick<FlowParent, "id" | "delivery"> | undefined,
@@ -69,12 +72,19 @@ function flowRequest(
   // A set is read in the order of its making, new members included: the roots first, each job once.
   for (const job of jobs) for (const child of job.options.children ?? []) jobs.add(child);
   const indexes = new Map([...jobs].map((job, index) => [job, index]));
-  const messages = [...jobs].map(({ job, payload, options }) => {
+  const messages = [...jobs].map(({ job, payload, options }, index) => {
     const { children = [], onFailure, ...own } = options;
     const { data, isJson } = encodePayload(job, payload);
+    const plain = {
+      queue: job.queue,
+      payload: data,
+      options: { ...(isJson && { contentType: JSON_TYPE }), ...job.options, ...own },
+    };
+    // The same again, if the call is repeated under the same id.
+    const sealed = sealedJob(codec, plain, `request:${requestId}:${index}`);
     return create(FlowJobSchema, {
       queue: job.queue,
-      job: rowOf(data, { ...job.options, ...own }, isJson),
+      job: rowOf(sealed.payload, sealed.options, false),
       children: children.map((child) => indexes.get(child) ?? 0),
       ...(onFailure && { onFailure: enumNumber(DependencyPolicy, onFailure, "onFailure") }),
     });

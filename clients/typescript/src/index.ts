@@ -8,11 +8,22 @@ export type { EntityRef } from "./entity.js";
 export * from "./errors.js";
 export { FlowJob, type FlowJobOptions, type FlowPushed } from "./flows.js";
 export { type Codec, defineJob, type JobDeclaration, type JobType, NewJob, type Schema } from "./job_type.js";
+export type { JsonSchema } from "./json_schema.js";
 export type { Backoff, EnumName, JobOptions, PushOptions, Retention } from "./options.js";
 export type { Pushed } from "./push/answers.js";
 export type { ManyOptions } from "./push/messages.js";
+export { type Outgoing, type PushMiddleware, type PushNext, withHeaders } from "./push/outgoing.js";
 export type { ScheduleSettings } from "./schedules.js";
+export type { Key } from "./sealing/frame.js";
+export {
+  KeyMap,
+  type KeyRing,
+  type Opened,
+  PayloadCodec,
+  type PayloadCodecOptions,
+} from "./sealing/payload_codec.js";
 export type { CallOptions, Stub } from "./services.js";
+export type { TraceMode } from "./tracing.js";
 export { VERSION } from "./version.js";
 export { type JobEnd, resultOf, type WaitOptions } from "./waiting.js";
 export { Forgotten } from "./worker/answers.js";

@@ -1,5 +1,6 @@
 import { decodeJson, encode } from "./codec.js";
 import { CodecError, InvalidArgument } from "./errors.js";
+import type { JsonSchema } from "./json_schema.js";
 import { type JobOptions, type PushOptions, refuseUnknown } from "./options.js";
 
 /** What checks a value and gives it its type: zod's schemas fit, and anything else with `parse`. */
@@ -19,6 +20,11 @@ export interface JobDeclaration<P, R> extends JobOptions {
   schema?: Schema<P>;
   /** Checks results, where they are waited for. */
   resultSchema?: Schema<R>;
+  /**
+   * What workers announce of payloads and results, for operators, `jobline generate` and queues that check payloads.
+   * Default: what `schema` and `resultSchema` tell, such as zod's. Nothing is checked by it in this client.
+   */
+  jsonSchema?: { readonly payload?: JsonSchema; readonly result?: JsonSchema };
   /** "bytes": payloads and results are `Uint8Array`; default "json". */
   codec?: Codec;
 }
@@ -39,11 +45,13 @@ export interface JobType<P, R> {
   readonly schema: Schema<P> | undefined;
   /** Checks results. */
   readonly resultSchema: Schema<R> | undefined;
+  /** JSON Schemas to announce in place of those that these tell. */
+  readonly jsonSchema: { readonly payload?: JsonSchema; readonly result?: JsonSchema };
   /** Only for the compiler: the types of payload and result. */
   readonly [TYPES]?: [payload: P, result: R];
 }
 
-const OF_DECLARATIONS = ["queue", "schema", "resultSchema", "codec"] as const;
+const OF_DECLARATIONS = ["queue", "schema", "resultSchema", "jsonSchema", "codec"] as const;
 
 /**
  * Declares a job once, for producers and workers. Throws InvalidArgument for an option that does not exist.
@@ -53,7 +61,7 @@ const OF_DECLARATIONS = ["queue", "schema", "resultSchema", "codec"] as const;
  * ```
  */
 export function defineJob<P = unknown, R = unknown>(declaration: JobDeclaration<P, R>): JobType<P, R> {
-  const { queue, schema, resultSchema, codec = "json", ...options } = declaration;
+  const { queue, schema, resultSchema, jsonSchema = {}, codec = "json", ...options } = declaration;
   if (typeof queue !== "string" || !queue) {
     throw new InvalidArgument("queue: a job has the name of its queue", { fields: { queue: "is missing" } });
   }
@@ -70,6 +78,7 @@ export function defineJob<P = unknown, R = unknown>(declaration: JobDeclaration<
     codec,
     schema,
     resultSchema,
+    jsonSchema,
   });
 }
 

@@ -1,9 +1,11 @@
-import type { Admin } from "./admin.js";
+import type { Client } from "./client.js";
+import { JSON_TYPE } from "./codec.js";
 import { type Duration, durationMessage, timestampMessage } from "./duration.js";
 import { InvalidArgument } from "./errors.js";
 import { encodePayload, type JobType } from "./job_type.js";
 import { type EnumName, enumNumber, type PushOptions } from "./options.js";
 import { fitting, rowOf } from "./push/messages.js";
+import { sealedJob } from "./sealing/payload_codec.js";
 import { type Schedule, ScheduleMissed, ScheduleOverlap } from "./v1/schedule_service_pb.js";
 
 export type { Schedule };
@@ -38,20 +40,25 @@ export interface ScheduleSettings {
 
 /** Creates or changes a schedule by its name. Throws InvalidArgument and ScheduleExists. */
 export async function schedule<P>(
-  admin: Admin,
+  client: Client,
   name: string,
   job: JobType<P, unknown>,
   payload: NoInfer<P>,
   settings: ScheduleSettings,
 ): Promise<Schedule> {
-  const { schedule: made } = await admin.schedules.createSchedule(
-    fitting(() => ({ schedule: name, settings: settingsOf(job, payload, settings), upsert: true })),
+  const { schedule: made } = await client.admin.schedules.createSchedule(
+    fitting(() => ({ schedule: name, settings: settingsOf(client, job, payload, settings), upsert: true })),
   );
   if (!made) throw new InvalidArgument("the server answered without a schedule");
   return made;
 }
 
-function settingsOf<P>(job: JobType<P, unknown>, payload: NoInfer<P>, settings: ScheduleSettings) {
+function settingsOf<P>(
+  { codec }: Client,
+  job: JobType<P, unknown>,
+  payload: NoInfer<P>,
+  settings: ScheduleSettings,
+) {
   const { cron, every, timeZone, start, end, limit, immediately, skipIfNoWorker } = settings;
   if ((cron === undefined) === (every === undefined)) {
     throw new InvalidArgument("a schedule has cron or every, and not both", {
@@ -59,6 +66,8 @@ function settingsOf<P>(job: JobType<P, unknown>, payload: NoInfer<P>, settings: 
     });
   }
   const { data, isJson } = encodePayload(job, payload);
+  const options = { ...(isJson && { contentType: JSON_TYPE }), ...job.options, ...settings.options };
+  const sealed = sealedJob(codec, { queue: job.queue, payload: data, options });
   return {
     queue: job.queue,
     timing: timingOf(cron, every),
@@ -71,7 +80,7 @@ function settingsOf<P>(job: JobType<P, unknown>, payload: NoInfer<P>, settings: 
     ...(skipIfNoWorker !== undefined && { skipIfNoWorker }),
     ...(settings.overlap && { overlap: enumNumber(ScheduleOverlap, settings.overlap, "overlap") }),
     ...(settings.missed && { missed: enumNumber(ScheduleMissed, settings.missed, "missed") }),
-    job: rowOf(data, { ...job.options, ...settings.options }, isJson),
+    job: rowOf(sealed.payload, sealed.options, false),
   };
 }
 

@@ -13,6 +13,7 @@ import {
 } from "./errors.js";
 import type { EnumName } from "./options.js";
 import { nameOf } from "./push/answers.js";
+import { opened, type PayloadCodec } from "./sealing/payload_codec.js";
 import { errorOf } from "./status.js";
 import { EndReason, type JobError as JobErrorMessage, JobState } from "./v1/job_pb.js";
 import { JobService, type WaitResponse } from "./v1/job_service_pb.js";
@@ -34,7 +35,7 @@ export interface JobEnd {
   readonly id: bigint;
   /** "completed", "dead", "cancelled" or "expired"; "unspecified": there is no such job. */
   readonly state: EnumName<typeof JobState> | "unspecified";
-  /** What it returned. */
+  /** What it returned. Throws KeyErased if the key that it was sealed with was erased. */
   readonly result: Uint8Array;
   /** Why it ended other than well. */
   readonly reason: EnumName<typeof EndReason> | "unspecified";
@@ -64,6 +65,7 @@ export async function* waitFor(
   connection: Connection,
   ids: Iterable<bigint>,
   options: WaitOptions,
+  codec: PayloadCodec | undefined,
 ): AsyncGenerator<JobEnd> {
   const waitMs = milliseconds(options.timeout ?? WAIT_DEFAULT, "timeout");
   const until = performance.now() + waitMs;
@@ -74,7 +76,7 @@ export async function* waitFor(
       for await (const response of asked(connection, remaining, left, options.signal)) {
         tries = 1;
         remaining.delete(response.id);
-        yield endOf(response);
+        yield endOf(response, codec);
       }
     } catch (caught) {
       options.signal?.throwIfAborted();
@@ -103,11 +105,14 @@ function timedOut(remaining: Set<bigint>, waitMs: number): WaitTimeout {
   });
 }
 
-function endOf(response: WaitResponse): JobEnd {
+function endOf(response: WaitResponse, codec: PayloadCodec | undefined): JobEnd {
   return {
     id: response.id,
     state: nameOf(JobState, response.state),
-    result: response.result,
+    // When it is asked for: how a job ended can be told without the key of its result.
+    get result() {
+      return opened(codec, response.result).data;
+    },
     reason: nameOf(EndReason, response.reason),
     error: response.error,
     endedAt: dateOf(response.endedAt),

@@ -33,6 +33,8 @@ interface Step {
   error?: Fields;
   within?: number;
   read?: "some";
+  hold?: string;
+  held?: string;
 }
 interface Vector {
   name: string;
@@ -80,24 +82,37 @@ async function run(vector: Vector): Promise<void> {
     addHandlers(worker, queue, handlers);
     await worker.start();
   }
-  for (const [index, step] of vector.steps.entries()) {
-    try {
-      await runStep(client, address, step, known);
-    } catch (error) {
-      if (error instanceof Mismatch) throw new Mismatch(`step ${index + 1}: ${error.message}`);
-      throw error;
+  const held: Held = new Map();
+  try {
+    for (const [index, step] of vector.steps.entries()) {
+      try {
+        await runStep({ client, address, held }, step, known);
+      } catch (error) {
+        if (error instanceof Mismatch) throw new Mismatch(`step ${index + 1}: ${error.message}`);
+        throw error;
+      }
     }
+  } finally {
+    for (const { replies } of held.values()) await replies.return?.();
   }
 }
 
+/** The streams that a vector keeps open, by name. */
+type Held = Map<string, { replies: AsyncIterator<Message>; kind: DescMessage }>;
+interface Tried {
+  client: Client;
+  address: string;
+  held: Held;
+}
+
 /** Makes a step, again for at most `within` seconds, until what comes back is as expected. */
-async function runStep(client: Client, address: string, step: Step, known: Variables): Promise<void> {
+async function runStep(on: Tried, step: Step, known: Variables): Promise<void> {
   if (step.pause !== undefined) return sleep(1000 * step.pause);
   const until = Date.now() + 1000 * (step.within ?? 0);
   for (;;) {
     const tried: Variables = new Map(known);
     try {
-      await tryStep(client, address, step, tried);
+      await tryStep(on, step, tried);
       for (const [name, value] of tried) known.set(name, value);
       return;
     } catch (error) {
@@ -107,10 +122,11 @@ async function runStep(client: Client, address: string, step: Step, known: Varia
   }
 }
 
-async function tryStep(client: Client, address: string, step: Step, known: Variables): Promise<void> {
+async function tryStep(on: Tried, step: Step, known: Variables): Promise<void> {
   let got: Json;
   try {
-    got = step.call ? await call(client, address, step, known) : await clientVerb(client, step, known);
+    if (step.held) got = await rest(on.held, step, known);
+    else got = step.call ? await call(on, step, known) : await clientVerb(on.client, step, known);
   } catch (error) {
     if (!(error instanceof JoblineError)) throw error;
     if (!step.error) throw new Mismatch(`refused with ${JSON.stringify(factsOf(error))}: ${error.message}`);
@@ -126,7 +142,7 @@ function factsOf(error: JoblineError): Fields {
   return { code, reason, field: error.field ?? "", definite, retryable, kind: error.constructor.name };
 }
 
-async function call(client: Client, address: string, step: Step, known: Variables): Promise<Json> {
+async function call({ client, address, held }: Tried, step: Step, known: Variables): Promise<Json> {
   const [serviceName = "", methodName] = (step.call ?? "").split("/");
   const service = SERVICES.get(serviceName);
   const method = service?.methods.find(({ name }) => name === methodName);
@@ -143,12 +159,39 @@ async function call(client: Client, address: string, step: Step, known: Variable
     method.methodKind === "server_streaming" && bare
       ? (bare(request, { timeout: CALL_MILLISECONDS }) as AsyncIterable<Message>)
       : bidirectional(address, service, method, requests, step.read === "some");
-  const messages: Json[] = [];
-  for await (const reply of replies) {
-    messages.push(jsonOf(method.output, reply));
-    if (step.read === "some" && matches(step.expect ?? {}, { messages }, new Map(known))) break;
+  const iterator = replies[Symbol.asyncIterator]();
+  if (step.hold) {
+    await held.get(step.hold)?.replies.return?.();
+    held.set(step.hold, { replies: iterator, kind: method.output });
   }
-  return { messages };
+  try {
+    return await read(iterator, method.output, step, known);
+  } finally {
+    if (!step.hold) await iterator.return?.();
+  }
+}
+
+/** What comes on a stream that was kept, from now on. */
+function rest(held: Held, step: Step, known: Variables): Promise<Json> {
+  const kept = held.get(step.held ?? "");
+  assert.ok(kept, `no stream is held as ${step.held}`);
+  return read(kept.replies, kept.kind, step, known);
+}
+
+/** All messages of a stream, or with `read: some` those until they are as expected. */
+async function read(
+  replies: AsyncIterator<Message>,
+  kind: DescMessage,
+  step: Step,
+  known: Variables,
+): Promise<Json> {
+  const messages: Json[] = [];
+  for (;;) {
+    const next = await replies.next();
+    if (next.done) return { messages };
+    messages.push(jsonOf(kind, next.value));
+    if (step.read === "some" && matches(step.expect ?? {}, { messages }, new Map(known))) return { messages };
+  }
 }
 
 /** Makes the one call that streams both ways, which the client's stubs leave to its worker. */

@@ -17,4 +17,10 @@ worker.handle<number, string>(queue, async (_, { id, delivery, signal }) => {
   note("end", id, delivery);
   return "done";
 });
+worker.handleBatch<number, string>(`${queue}.batch`, { size: 5, wait: "10ms" }, async (items) => {
+  for (const { context } of items) note("begin", context.id, context.delivery);
+  await sleep(Math.random() * 20, undefined, { signal: items[0]?.context.signal });
+  for (const { context } of items) note("end", context.id, context.delivery);
+  return items.map(() => "done");
+});
 await worker.run();

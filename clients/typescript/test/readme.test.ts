@@ -12,8 +12,14 @@ const FOLDER = join(PACKAGE, "dist/readme");
 const OUT = join(PACKAGE, "dist/readme-run");
 const TSC = join(PACKAGE, "node_modules/.bin/tsc");
 
-/** The blocks of TypeScript in the README. */
-const blocks = [...readFileSync(join(PACKAGE, "README.md"), "utf8").matchAll(/^```ts\n([\s\S]*?)^```/gm)];
+const COMMAND = join(PACKAGE, "../../.venv/bin/jobline");
+
+/** The blocks of TypeScript in a document. */
+function blocksOf(path: string): RegExpMatchArray[] {
+  return [...readFileSync(join(PACKAGE, path), "utf8").matchAll(/^```ts\n([\s\S]*?)^```/gm)];
+}
+
+const blocks = blocksOf("README.md");
 
 let server: ServerProcess;
 
@@ -24,6 +30,8 @@ before(async () => {
   blocks.forEach(([, code = ""], index) => {
     writeFileSync(join(FOLDER, `block${index}.ts`), code);
   });
+  const testing = blocksOf("../../docs/testing.md").map(([, code = ""]) => code);
+  writeFileSync(join(FOLDER, "testing.ts"), testing.join("\n"));
   const settings = {
     extends: "../../tsconfig.json",
     include: ["."],
@@ -36,7 +44,8 @@ before(async () => {
 after(() => server[Symbol.asyncDispose]());
 
 async function run(command: string, ...args: string[]): Promise<string> {
-  const env = { ...process.env, JOBLINE_SERVER: server.address };
+  const env: NodeJS.ProcessEnv = { JOBLINE_COMMAND: COMMAND, ...process.env, JOBLINE_SERVER: server.address };
+  delete env.NODE_TEST_CONTEXT; // what runs below is no part of this run
   const child = spawn(command, args, { env, stdio: ["ignore", "pipe", "pipe"] });
   let output = "";
   for (const stream of [child.stdout, child.stderr]) {
@@ -49,7 +58,7 @@ async function run(command: string, ...args: string[]): Promise<string> {
   return output;
 }
 
-test("the README has examples", () => assert.equal(blocks.length, 4));
+test("the README has examples", () => assert.equal(blocks.length, 7));
 
 for (const [index, [, code = ""]] of blocks.entries()) {
   test(`block ${index + 1} of the README runs: ${code.split("\n")[0]}`, async () => {
@@ -57,3 +66,8 @@ for (const [index, [, code = ""]] of blocks.entries()) {
     assert.match(output, /\S/, "it prints something");
   });
 }
+
+test("the tests that docs/testing.md shows pass", async () => {
+  const output = await run(process.execPath, "--test-reporter=tap", join(OUT, "testing.js"));
+  assert.match(output, /^# pass 2$/m);
+});

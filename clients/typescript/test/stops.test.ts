@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Client, defineJob } from "@jobline/client";
+import { type Client, defineJob, InvalidArgument, type JobOptions } from "@jobline/client";
+import type { Job } from "@jobline/client/v1";
 import { Record, WorkerProcess } from "./processes.js";
 import { clientOf, ServerProcess, TestLogger, until, workerOf } from "./server.js";
 
@@ -29,9 +30,9 @@ test("a drain finishes what runs, gives back the rest, loses and repeats nothing
     });
   const pushed = await client.pushMany(
     kind,
-    Array.from({ length: 200 }, (_, index) => index),
+    Array.from({ length: 100 }, (_, index) => index),
   );
-  for (let stops = 0; runs.size < 200; stops += 1) {
+  for (let stops = 0; runs.size < 100; stops += 1) {
     const worker = make();
     await worker.start();
     await sleep(60);
@@ -65,41 +66,100 @@ test("a stop aborts handlers after the soft stop, and gives back those that igno
   }
 });
 
-test("SIGTERM at any moment of a worker: exit code 0, nothing lost, nothing run twice", async () => {
-  using record = new Record();
-  const kind = defineJob<number>({ queue: "terms", maxStalls: 0 });
-  const pushed = await client.pushMany(
-    kind,
-    Array.from({ length: 300 }, (_, index) => index),
-  );
-  const ids = pushed.map(({ id }) => String(id));
-  for (let terms = 0; new Set(record.ended).size < ids.length; terms += 1) {
-    assert.ok(terms < 60, "it makes headway");
-    await using worker = new WorkerProcess(server, "terms", record);
-    const before = record.notes.length;
-    if (terms % 3 > 0) await until("it works", () => record.notes.length > before);
-    await sleep(Math.random() * 120);
-    const code = await worker.end("SIGTERM");
-    // Before its first line of code ran, the default of the signal ends the process.
-    assert.ok(code === 0 || code === "SIGTERM", `${code}: ${worker.log}`);
-  }
-  assert.deepEqual(record.ended.sort(), ids.sort());
-  for await (const end of client.waitAll(pushed.map(({ id }) => id))) assert.equal(end.state, "completed");
+test("after failures in a row a worker pauses, and gives back what it has not begun", async () => {
+  const kind = defineJob<number>({ queue: "down", maxAttempts: 1, maxStalls: 0 });
+  const logger = new TestLogger();
+  const options = { pauseAfterFailures: 3, failurePause: "200ms", concurrency: 1, window: 20, logger };
+  let isDown = true;
+  let isFirst = true;
+  await using worker = workerOf(server, options).handle(kind, async () => {
+    if (isFirst) {
+      isFirst = false; // a success, which begins the count anew
+    } else if (isDown) {
+      throw new Error("the database is down");
+    }
+  });
+  const jobs = Array.from({ length: 20 }, (_, index) => index);
+  const pushed = await client.pushMany(kind, jobs);
+  await worker.start();
+  await until("it pauses", () => worker.stats.paused);
+  await until("what has not begun is given back", () => worker.stats.waiting === 0);
+  assert.deepEqual([worker.stats.done, worker.stats.failed, worker.stats.window], [1, 3, 0]);
+  await until("after the pause one more failure is enough", () => worker.stats.failed === 4);
+  isDown = false;
+  await until("it takes jobs again", () => worker.stats.done === 16);
+  const states: { [state: string]: number } = {};
+  for await (const { state } of client.waitAll(pushed.map(({ id }) => id)))
+    states[state] = (states[state] ?? 0) + 1;
+  assert.deepEqual(states, { completed: 16, dead: 4 });
+  assert.ok(logger.has("3 attempts in a row have failed: no jobs are taken for 0.2 s"));
+  assert.throws(() => workerOf(server, { pauseAfterFailures: 0 }), InvalidArgument);
 });
 
-test("a killed worker's jobs run again after their lease; nothing is lost", async () => {
+/** How often a worker is stopped at a random moment, each way: STOP_ROUNDS=50 tries more of them. */
+const ROUNDS = Number(process.env.STOP_ROUNDS ?? 5);
+
+/** Stops workers at random moments, jobs and batches at work; returns what that has cost, over all jobs. */
+async function stopAtRandom(signal: "SIGTERM" | "SIGKILL", options: JobOptions) {
   using record = new Record();
-  const kind = defineJob<number>({ queue: "killed", lease: "1s" });
-  const pushed = await client.pushMany(
-    kind,
-    Array.from({ length: 100 }, (_, index) => index),
-  );
-  {
-    await using worker = new WorkerProcess(server, "killed", record);
-    await until("it works", () => record.ended.length > 10);
-    await worker.end("SIGKILL");
+  const queue = `random-${signal}`;
+  const kinds = [queue, `${queue}.batch`].map((name) => defineJob<number>({ ...options, queue: name }));
+  const pushed: bigint[] = [];
+  for (let round = 0; round < ROUNDS; round += 1) {
+    for (const kind of kinds) {
+      const jobs = await client.pushMany(
+        kind,
+        Array.from({ length: 40 }, (_, index) => index),
+      );
+      pushed.push(...jobs.map(({ id }) => id));
+    }
+    await using worker = new WorkerProcess(server, queue, record);
+    const before = record.notes.length;
+    if (round % 4 > 0) await until("it works", () => record.notes.length > before);
+    await sleep(Math.random() * 150);
+    const code = await worker.end(signal);
+    // Before its first line of code ran, the default of the signal ends the process.
+    assert.ok(code === 0 || code === signal, `${code}: ${worker.log}`);
   }
-  await using _ = new WorkerProcess(server, "killed", record);
-  for await (const end of client.waitAll(pushed.map(({ id }) => id))) assert.equal(end.state, "completed");
-  assert.equal(new Set(record.ended).size, 100);
+  await using _ = new WorkerProcess(server, queue, record);
+  for await (const end of client.waitAll(pushed)) assert.equal(end.state, "completed");
+  const jobs = await jobsOf(kinds.map((kind) => kind.queue));
+  assert.equal(jobs.length, pushed.length);
+  const sum = (of: "attempts" | "stalls" | "releases") => jobs.reduce((total, job) => total + job[of], 0);
+  const begun = record.notes.filter(({ what }) => what === "begin").length;
+  return {
+    jobs: jobs.length,
+    begunAgain: begun - jobs.length,
+    endedAgain: record.ended.length - jobs.length,
+    ...{ attempts: sum("attempts"), stalls: sum("stalls"), releases: sum("releases") },
+  };
+}
+
+async function jobsOf(queues: readonly string[]): Promise<Job[]> {
+  const found: Job[] = [];
+  for (const queue of queues) {
+    for (let pageToken = ""; ; ) {
+      const page = await client.admin.jobs.listJobs({ filter: { queue }, pageSize: 1_000, pageToken });
+      found.push(...page.jobs);
+      pageToken = page.nextPageToken;
+      if (!pageToken) break;
+    }
+  }
+  return found;
+}
+
+test("SIGTERM at random moments costs no job a repeat, an attempt or a stall, and loses none", async (t) => {
+  const { jobs, releases, ...cost } = await stopAtRandom("SIGTERM", { maxStalls: 0, maxAttempts: 1 });
+  t.diagnostic(`${ROUNDS} times SIGTERM: ${JSON.stringify({ jobs, releases, ...cost })}`);
+  assert.deepEqual(cost, { begunAgain: 0, endedAgain: 0, attempts: 0, stalls: 0 });
+});
+
+test("SIGKILL at random moments loses no job, and uses up no attempt", async (t) => {
+  const { attempts, ...cost } = await stopAtRandom("SIGKILL", {
+    lease: "1s",
+    maxStalls: 100,
+    maxAttempts: 1,
+  });
+  t.diagnostic(`${ROUNDS} times SIGKILL: ${JSON.stringify({ ...cost, attempts })}`);
+  assert.equal(attempts, 0);
 });

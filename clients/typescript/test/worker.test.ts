@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
+import { existsSync, readdirSync } from "node:fs";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-
+import { create, toBinary } from "@bufbuild/protobuf";
 import {
   Cancel,
   type Client,
@@ -16,7 +17,9 @@ import {
   Unavailable,
   Worker,
 } from "@jobline/client";
-
+import { StreamOpenSchema } from "@jobline/client/v1";
+import { COUNTERS, type FromStream } from "../src/thread/messages.js";
+import { openStream } from "../src/worker/stream_thread.js";
 import { clientOf, ServerProcess, signal, TestLogger, until, workerOf } from "./server.js";
 
 let server: ServerProcess;
@@ -213,6 +216,49 @@ test("concurrency bounds what runs, and the state is made first and disposed of 
   await worker.stop();
   assert.equal(most, 3);
   await until("the state is disposed of", () => !state.isOpen);
+});
+
+test("a dozen workers of a program share the thread of their streams, and end one by one", async () => {
+  const threads = () => (existsSync("/proc/self/task") ? readdirSync("/proc/self/task").length : 0);
+  const kinds = Array.from({ length: 12 }, (_, n) => defineJob<number, number>({ queue: `dozen-${n}` }));
+  const before = threads();
+  const workers = kinds.map((kind, n) => workerOf(server).handle(kind, () => n));
+  await Promise.all(workers.map((worker) => worker.start()));
+  assert.ok(threads() - before < 8, "beside threads of Node's own pool there is one more");
+  await Promise.all(workers.slice(0, 6).map((worker) => worker.stop()));
+  const results = kinds.slice(6).map((kind) => client.pushAndWait(kind, 0));
+  assert.deepEqual(await Promise.all(results), [6, 7, 8, 9, 10, 11]);
+  await Promise.all(workers.map((worker) => worker.stop()));
+});
+
+test("a mistake in the stream of one worker ends that worker alone, though they share a thread", async () => {
+  const kind = defineJob<number, number>({ queue: "beside" });
+  await using worker = workerOf(server).handle(kind, (n) => n);
+  await worker.start();
+  const opening = {
+    worker: { id: "broken" },
+    handlers: [{ queue: "broken" }],
+    queues: [{ queue: "broken" }],
+  };
+  const settings = {
+    ...{
+      address: { target: server.address },
+      runners: 1,
+      window: undefined,
+      windowBytes: 1,
+      health: undefined,
+    },
+    opening: toBinary(StreamOpenSchema, create(StreamOpenSchema, opening)),
+    counters: new SharedArrayBuffer(8 * COUNTERS),
+  };
+  const { port, close } = openStream(settings, () => assert.fail("the thread goes on"));
+  const said: string[] = [];
+  port.on("message", ({ kind: what }: FromStream) => said.push(what));
+  port.postMessage({ kind: "outcomes" }); // without what it should have
+  await until("it has ended", () => said.includes("ended"));
+  assert.ok(said.includes("failed"));
+  close();
+  assert.equal(await client.pushAndWait(kind, 1), 1);
 });
 
 test("start and run throw what no second try changes; a worker without handlers is refused", async () => {

@@ -133,11 +133,12 @@ class Dependencies:
     def wait(self, child: int, parents: Collection[int]) -> None:
         """Notes that a BLOCKED job waits for others."""
         awaited = self.awaited
-        for parent in parents:
-            found = awaited.find(parent)
-            if found is None:
-                found = awaited[parent] = Awaited()
-            found.children.add(child)
+        records, _ = awaited.find_many([*parents])
+        for parent, found in zip(parents, records, strict=True):
+            record = found or awaited.find(parent)
+            if record is None:
+                record = awaited[parent] = Awaited()
+            record.children.add(child)
         self.has_any = bool(awaited)
         self.edges += len(parents)
 

@@ -111,10 +111,11 @@ class IdTable(_Parts[dict[int, V]], MutableMapping[int, V]):
         if all(found):
             return found, number
         if len(self._parts) > 1 or number not in self._parts:
-            found = [
-                self.find(item_id) if value is None else value
-                for item_id, value in zip(ids, found, strict=True)
-            ]
+            # In any order: two plain passes, as each look-up may wait for memory, and a processor
+            # waits for several at once if little is done between them.
+            of_number, none = self._parts.get, dict[int, V]()
+            parts = [of_number(item_id >> PART_BITS, none) for item_id in ids]
+            found = list(map(dict.get, parts, ids))
         return found, None
 
     def find_between(self, ids: Sequence[int]) -> list[V | None]:

@@ -143,6 +143,8 @@ class ReleaseReason(IntEnum):
     LIMITED = 4
     UNDELIVERED = 5
     """It reached no worker; the server itself releases it, without a limit."""
+    CRASHED = 6
+    """What ran it has crashed: it has stalled, as if its lease were lost."""
 
 
 class LogLevel(IntEnum):

@@ -20,6 +20,7 @@ caller takes everything, writes it and makes it durable.
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -58,6 +59,9 @@ _BLOCK_IDS = 1 << _BLOCK_BITS
 # stops, as after a failed write: the journal has them all, and a start takes them from there.
 LINE_MAX = 100_000
 
+# No bound on the jobs whose endings are taken at once.
+ALL = sys.maxsize
+
 _COMPLETED = JobState.COMPLETED
 # What is no end of a job.
 _PASSED_ON = (EndedChange, QueueGone, OperationNoted)
@@ -92,30 +96,37 @@ class EndedBuffer:
         self._next = 0
         self._completed: dict[str, _Completed] = {}
 
-    def add(self, endings: Iterable[Ending]) -> None:
-        """Adds the endings of a committed batch; batches of one shard come in order. If it raises,
-        none is lost: the ending that failed and those behind it wait, and are tried first the next
-        time.
+    def add(self, endings: Iterable[Ending], jobs_max: int = ALL) -> bool:
+        """Adds the endings of a committed batch; batches of one shard come in order. Endings of
+        `jobs_max` jobs are taken, and of those that one of them has more: a commit may have ended
+        tens of thousands. Returns whether others wait, for the next call.
+
+        If it raises, none is lost: the ending that failed and those behind it wait, and are tried
+        first the next time.
         """
         line = self._line
         line.extend(endings)
-        while line:
-            self._take(line[0])
+        while line and jobs_max > 0:
+            jobs_max -= self._take(line[0])
             line.popleft()
+        return bool(line)
 
     def is_line_too_long(self) -> bool:
         """Returns whether more endings wait to be added than memory is for."""
         return len(self._line) > LINE_MAX
 
-    def _take(self, ending: Ending) -> None:
-        number = self._next
+    def _take(self, ending: Ending) -> int:
+        """Takes an ending; returns how many jobs it is of, at least 1."""
+        number, jobs = self._next, 1
         if isinstance(ending, _PASSED_ON):
             self._pending[number] = ending
         elif ending.kept:
+            jobs = sum(ending.counts) if isinstance(ending, RunsEnded) else len(ending.jobs)
             self._pending[number] = ending
             if ending.state is _COMPLETED and not (self._wanted and self._is_wanted(ending)):
-                self._trim(number, ending)
+                self._trim(number, ending, jobs)
         self._next = number + 1
+        return jobs
 
     def _is_wanted(self, ending: RunsEnded | JobsEnded) -> bool:
         """Returns whether live jobs may read the results: then all are written."""
@@ -144,14 +155,13 @@ class EndedBuffer:
         while piece := _piece_of(ops, budget_items):
             yield piece, []
 
-    def _trim(self, number: int, ending: RunsEnded | JobsEnded) -> None:
+    def _trim(self, number: int, ending: RunsEnded | JobsEnded, count: int) -> None:
         """Leaves out the oldest completed jobs of a queue that keeps no more."""
         queue = _queue_of(ending)
         completed = self._completed.get(queue.name)
         if completed is None:
             completed = self._completed[queue.name] = _Completed()
         limit = max(self._completed_max, queue.settings.retention.count or 0)
-        count = sum(ending.counts) if isinstance(ending, RunsEnded) else len(ending.jobs)
         for oldest in completed.add(number, count, limit):
             completed.leave_out(self._pending.pop(oldest))
 

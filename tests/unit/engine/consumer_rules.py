@@ -22,6 +22,7 @@ from jobline_server.engine.values import (
 from tests.unit.engine import reference_once
 from tests.unit.engine.histories import DELAYS, PICKS, WORKER
 from tests.unit.engine.lease_rules import LeaseRules
+from tests.unit.engine.side_by_side import reached
 
 
 def held(machine):
@@ -120,6 +121,24 @@ class ConsumerRules(LeaseRules):
         for job in reference_once.abandon(both.model, items):
             lost = (workers[job.id], job.id, job.delivery, RevokeReason.LEASE_LOST)
             both.expected_revokes.append(lost)
+
+    @precondition(held)
+    @rule(picks=PICKS)
+    def crash(self, picks):
+        """What runs jobs crashes, one after the other, and their worker says so."""
+        both = self.both
+        for lease in dict.fromkeys(both.lease_at(pick) for pick in picks):
+            both.begin()
+            active = both.model.live(JobState.ACTIVE)
+            workers = {job.id: job.holder.worker for job in active if job.holder is not None}
+            item = ReleaseItem(*lease, why=ReleaseReason.CRASHED)
+            found = decide_release(both.shard, both.now, [item])
+            outcome, job = reference_once.crash(both.model, item)
+            assert found == unusual([outcome])
+            if job is not None:
+                reached[f"crashed: {outcome.name}, {job.state.name}"] += 1
+                lost = (workers[job.id], job.id, job.delivery, RevokeReason.LEASE_LOST)
+                both.expected_revokes.append(lost)
 
     @precondition(held)
     @rule(

@@ -212,7 +212,7 @@ class ReferenceModel(Operators):
         told += [(holder, job.id, job.delivery, RevokeReason.LEASE_LOST) for holder, job in gone]
         for holder, job in gone:
             by_cancelled, self.groups.freed = self.groups.freed, []
-            self._stall(job, holder)
+            self.stall(job, holder)
             # Each dead job is a fact of its own, before those that are cancelled.
             if job.state is S.DEAD:
                 self.place_freed(freed)
@@ -257,7 +257,7 @@ class ReferenceModel(Operators):
             pause = first(pause_ms, backoff_ms(job.options, job.attempts))
             self.try_again(job, pause, again=False)
 
-    def _stall(self, job: ModelJob, holder: Consumer) -> None:
+    def stall(self, job: ModelJob, holder: Consumer) -> None:
         lost = EndReason.STALLED if holder.disconnected_ms is None else EndReason.WORKER_LOST
         job.stalls += 1
         job.why = LeaseReason.STALLED

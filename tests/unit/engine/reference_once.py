@@ -1,9 +1,9 @@
-"""What a goodbye does to the jobs that a worker holds; a part of the reference model."""
+"""What goodbyes and crashes do to the jobs that workers hold; a part of the reference model."""
 
 from __future__ import annotations
 
 from jobline_server.engine.commands import ReleaseItem
-from jobline_server.engine.values import EndReason, JobState
+from jobline_server.engine.values import EndReason, JobState, SettleOutcome
 from tests.unit.engine.reference_jobs import ModelJob, is_once
 from tests.unit.engine.reference_model import ReferenceModel
 
@@ -22,3 +22,17 @@ def abandon(model: ReferenceModel, items: list[ReleaseItem]) -> list[ModelJob]:
         model.end(job, JobState.DEAD, EndReason.INTERRUPTED)
         dead.append(job)
     return dead
+
+
+def crash(model: ReferenceModel, item: ReleaseItem) -> tuple[SettleOutcome, ModelJob | None]:
+    """What happens to a job whose lease is lost; returns the outcome, and the job if there is."""
+    job = model.active(item.id, item.delivery)
+    if isinstance(job, SettleOutcome):
+        return job, None
+    assert job.holder is not None
+    outcome = SettleOutcome.CANCELLED if job.cancel_requested else SettleOutcome.DONE
+    model.stall(job, job.holder)
+    model.fairness.rest()
+    model.place_freed(model.groups.freed[:])
+    model.hand_over()
+    return outcome, job

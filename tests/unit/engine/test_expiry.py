@@ -155,11 +155,11 @@ def test_leases_that_could_not_be_ended_are_tried_again(
     world.lease(6, holder=world.session("w2"))
     monkeypatch.setattr(limits, "LOST_SLICE_JOBS", 4)
     assert world.tick(2 * LEASE_MS)
-    lose = expiry._lose_leases
-    monkeypatch.setattr(expiry, "_lose_leases", lambda *_: 1 // 0)
+    lose = expiry.lose_leases
+    monkeypatch.setattr(expiry, "lose_leases", lambda *_: 1 // 0)
     with pytest.raises(ZeroDivisionError):
         world.tick()
-    monkeypatch.setattr(expiry, "_lose_leases", lose)
+    monkeypatch.setattr(expiry, "lose_leases", lose)
     while world.tick():
         pass
     assert world.counts() == (0, 12, 0)

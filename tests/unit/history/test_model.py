@@ -23,6 +23,8 @@ PROFILE = settings(
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=list(HealthCheck),
 )
+# With each new rule the same seeds give other histories, and some kinds are rare in them.
+SEEDS_MAX = 10
 seen: Counter[str] = Counter()
 
 Row = dict[str, Any]
@@ -93,12 +95,14 @@ def ends_with_all(end: Row, push: Row) -> None:
 def test_rows_say_which_jobs_there_are_and_how_they_ended() -> None:
     """In histories of all features; what never happens is not tested."""
     seen.clear()
-    for number in range(2):
-        run_state_machine_as_test(seed(number)(HistoryBesideEngine), settings=PROFILE)
     assert len(MAKERS)
     expected = {
         "pushed", "leased", "completed", "retrying", "released", "stalled", "dead", "cancelled",
         "expired", "deleted", "ready", "unblocked", "retried", "updated", "progress",
         "cancel_requested",
     }  # fmt: skip
+    for number in range(SEEDS_MAX):
+        run_state_machine_as_test(seed(number)(HistoryBesideEngine), settings=PROFILE)
+        if number and expected <= seen.keys():
+            break
     assert not expected - seen.keys()

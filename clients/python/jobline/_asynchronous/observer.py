@@ -70,7 +70,7 @@ class Observer:
                 async with closing(messages_of(start)) as responses:
                     async for response in responses:
                         tries = 0
-                        yield response
+                        yield link.opened(response)
             except JoblineError as error:
                 tries += 1
                 pause = RETRY.after(tries, random.random)
@@ -131,7 +131,7 @@ class Observer:
             try:
                 async with closing(messages_of(start)) as responses:
                     async for response in responses:
-                        yield response
+                        yield link.opened(response)
             except JoblineError as error:
                 if not error.retryable or error.definite:
                     raise

@@ -9,7 +9,7 @@ from typing import Self
 
 import grpc
 
-from jobline._arguments import middleware_given, timeout_given
+from jobline._arguments import timeout_given
 from jobline._blocking.admin import AdminApi, DeadLetterApi
 from jobline._blocking.batches import BatchApi
 from jobline._blocking.connection import Connection
@@ -26,7 +26,9 @@ from jobline._forks import NeverPickled
 from jobline._push.batching import limits_given
 from jobline._push.push_middleware import PushMiddleware
 from jobline._reaching import CONNECT_SECONDS
+from jobline._sealed_messages import push_middleware_given
 from jobline._times import Seconds, seconds_of
+from jobline.codec import Codec
 
 
 class Client(Producer, Leases, NeverPickled):
@@ -45,9 +47,10 @@ class Client(Producer, Leases, NeverPickled):
     - `buffer_jobs`, `buffer_bytes`: pushes that may wait for the server (10,000 and 64 MiB); one
       more is refused with BufferFull.
     - `middleware`: around each call that pushes, the first outermost; see `PushMiddleware`.
+    - `codec`: seals what is pushed, and opens what is read; see `jobline.codec`.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # one keyword for each setting of a client
         self,
         target: str | None = None,
         *,
@@ -57,12 +60,13 @@ class Client(Producer, Leases, NeverPickled):
         buffer_jobs: int = 10_000,
         buffer_bytes: int = 64 << 20,
         middleware: Sequence[PushMiddleware] = (),
+        codec: Codec | None = None,
     ) -> None:
         seconds = timeout_given(timeout)
         limits = limits_given(buffer_jobs, buffer_bytes, seconds)
         self.target = target_of(target)
-        connection = Connection(self.target, credentials_of(credentials), metadata, seconds)
-        super().__init__(connection, limits, middleware_given(middleware, PushMiddleware))
+        connection = Connection(self.target, credentials_of(credentials), metadata, seconds, codec)
+        super().__init__(connection, limits, push_middleware_given(middleware, codec))
         self.jobs = JobApi(connection)
         self.queues = QueueApi(connection)
         self.limiters = LimiterApi(connection)

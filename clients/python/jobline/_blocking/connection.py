@@ -9,9 +9,10 @@ import random
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 import grpc
+from google.protobuf.message import Message
 
 from jobline._backoff import RETRY
 from jobline._channel import metadata_of, open_channel
@@ -20,7 +21,9 @@ from jobline._push.calls import REPEAT_SECONDS_MAX
 from jobline._push.messages import TRY_SECONDS_MAX, TRY_SHARE
 from jobline._push.producers import PushCalls
 from jobline._reaching import CONNECT_SECONDS, HEALTH_CHECK, Reaching, Trouble
+from jobline._sealed_messages import open_response, seal_request
 from jobline._status import error_from_rpc, raise_unknown
+from jobline.codec import Codec
 from jobline.errors import ClientClosed, JoblineError
 from jobline.v1 import job_service_pb2 as pb
 from jobline.v1.job_service_pb2_grpc import JobServiceStub
@@ -108,7 +111,9 @@ class Connection:
         credentials: grpc.ChannelCredentials | None,
         metadata: Mapping[str, str] | None,
         timeout: float,
+        codec: Codec | None = None,
     ) -> None:
+        self.codec = codec
         self._target = target
         self._credentials = credentials
         self._wires = PerProcess(self._open)
@@ -118,6 +123,12 @@ class Connection:
         self.timeout = timeout
         self.try_timeout = min(self.timeout * TRY_SHARE, TRY_SECONDS_MAX)
         self.trouble = Trouble(target, self.timeout)
+
+    def opened(self, response: Response) -> Response:
+        """Returns a streamed answer, opened by the codec if there is one."""
+        if self.codec is not None:
+            open_response(self.codec, cast(Message, response))
+        return response
 
     def _open(self) -> _Wire:
         if self._closed:
@@ -184,8 +195,14 @@ class Connection:
     ) -> Response:
         """Makes a call that changes nothing; `extra` seconds are added to its deadline."""
         self.reach()
+        codec = self.codec
+        if codec is not None:
+            seal_request(codec, cast(Message, request))
         with typed_errors():
-            return method(request, timeout=self.timeout + extra, metadata=self.metadata)
+            response = method(request, timeout=self.timeout + extra, metadata=self.metadata)
+        if codec is not None:
+            open_response(codec, cast(Message, response))
+        return response
 
     def write(
         self, method: grpc.UnaryUnaryMultiCallable[Request, Response], request: Request

@@ -9,12 +9,14 @@ from typing import Any
 from jobline import _requests as requests
 from jobline._arguments import list_given
 from jobline._blocking.connection import Connection
+from jobline._codec import type_of
 from jobline._enums import FailActionName, ReleaseReasonName, SettleOutcome
 from jobline._ids import RequestIds
 from jobline._job_log import LogLevelName
 from jobline._leased import LeasedJob
 from jobline._release_item import release_item
 from jobline._requests import Lease
+from jobline._sealed_messages import open_jobs, seal_acks, seal_extend
 from jobline._times import Moment, Seconds, seconds_of
 from jobline._values import Failed, JobError, QueueWeight
 from jobline.v1 import job_service_pb2 as pb
@@ -50,15 +52,17 @@ class Leases:
             names=names,
             request_id=self._new_id(),
         )
-        return requests.jobs_of(self._connection.pull(request, seconds_of(wait)))
+        jobs = requests.jobs_of(self._connection.pull(request, seconds_of(wait)))
+        open_jobs(self._connection.codec, jobs)
+        return jobs
 
     def ack(self, *jobs: Lease, result: Any = None) -> list[SettleOutcome]:
         """Settles jobs (or (id, delivery) pairs) as done; a `result` (bytes, or JSON; ≤ 1 MiB) is
         kept with each of them. Returns the outcome of each: LEASE_LOST means that nothing changed.
         """
-        response = self._connection.write(
-            self._connection.jobs.Ack, requests.ack_request(jobs, result)
-        )
+        request = requests.ack_request(jobs, result)
+        seal_acks(self._connection.codec, jobs, request, type_of(result))
+        response = self._connection.write(self._connection.jobs.Ack, request)
         return requests.outcomes_of(response, len(jobs))
 
     def fail(
@@ -131,6 +135,8 @@ class Leases:
             )
             for job in jobs
         ]
+        for job, item in zip(jobs, items, strict=True):
+            seal_extend(self._connection.codec, job, item)
         response = self._connection.write(
             self._connection.jobs.Extend, pb.ExtendRequest(items=items)
         )

@@ -71,7 +71,7 @@ class Observer:
                 with closing(messages_of(start)) as responses:
                     for response in responses:
                         tries = 0
-                        yield response
+                        yield link.opened(response)
             except JoblineError as error:
                 tries += 1
                 pause = RETRY.after(tries, random.random)
@@ -130,7 +130,8 @@ class Observer:
             start = partial(link.jobs.Watch, watching.request(), metadata=link.metadata)
             try:
                 with closing(messages_of(start)) as responses:
-                    yield from responses
+                    for response in responses:
+                        yield link.opened(response)
             except JoblineError as error:
                 if not error.retryable or error.definite:
                     raise

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+from jobline._arguments import span_given
+from jobline._times import Seconds
 from jobline.errors import InvalidArgument
 
 # Seconds that the server has to confirm the last settles.
@@ -105,3 +107,10 @@ class Drain:
         if self.stage in {Stage.FINISHING, Stage.CANCELLING} and is_idle:
             return True
         return self._ends_at is not None and now >= self._ends_at
+
+
+def drain_given(soft_stop: Seconds, hard_stop: Seconds) -> Drain:
+    """Returns the stages of a worker with these times. Raises InvalidArgument for what is none."""
+    return Drain(
+        soft_stop=span_given("soft_stop", soft_stop), hard_stop=span_given("hard_stop", hard_stop)
+    )

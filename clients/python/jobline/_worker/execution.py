@@ -19,6 +19,9 @@ from jobline._worker.middleware import Middleware
 from jobline._worker.routes import Route
 from jobline._worker.settling import settle_error, settle_value
 from jobline._worker.shared_session import SharedSession
+from jobline._worker.tallies import Tallies
+from jobline.codec import Codec
+from jobline.errors import SealError
 from jobline.v1 import job_pb2
 
 logger = logging.getLogger("jobline.worker")
@@ -37,7 +40,7 @@ class Execution:
 
     `running` has the contexts of started jobs by (id, delivery): a job whose lease was lost may be
     leased again while its old handler still runs. `has_cancelled`: some handler was asked to stop
-    and may still run.
+    and may still run. `tallies`: where to count how long handlers take, if anybody asks.
     """
 
     session: SharedSession
@@ -46,6 +49,8 @@ class Execution:
     state: Any = None
     running: dict[tuple[int, int], Context] = field(default_factory=dict)
     has_cancelled: bool = False
+    tallies: Tallies | None = None
+    codec: Codec | None = None
     # The last options that were seen to have no timeout: the jobs of a run share theirs.
     _untimed: job_pb2.JobOptions | None = None
 
@@ -54,14 +59,25 @@ class Execution:
 
     def start(self, job: LeasedJob) -> Context | None:
         """Starts a job; returns None if its lease was lost or settled while it waited."""
+        if self.codec is not None:
+            self._open(self.codec, job)
         context = Context(job, self.session, self.state, self.flows)
         if job.options_message is not self._untimed:
             self._note_timeout(context)
         self.running[job.id, job.delivery] = context
         if self.session.begin(job):
+            if self.tallies is not None:
+                self.tallies.began((job.id, job.delivery))
             return context
         self.end(context)
         return None
+
+    def _open(self, codec: Codec, job: LeasedJob) -> None:
+        """Opens a job; one that cannot be opened fails where its payload is read."""
+        try:
+            codec.open_job(job)
+        except SealError as error:
+            job.seal_error = error
 
     def _note_timeout(self, context: Context) -> None:
         options = context.job.options_message
@@ -78,6 +94,8 @@ class Execution:
         if self.flows.pending and lease in self.flows.pending:
             return
         self.running.pop(lease, None)
+        if self.tallies is not None:
+            self.tallies.ended(lease, context)
         if self.session.begun:
             self.session.begun.discard(lease)
 

@@ -31,6 +31,7 @@ from jobline._values import Pushed
 from jobline._worker.log import attempt_failed
 from jobline._worker.shared_session import SharedSession
 from jobline._worker.stream import Address
+from jobline.codec import Codec
 from jobline.errors import JoblineError, LeaseLost, ResourceExhausted, Unavailable
 
 logger = logging.getLogger("jobline.worker")
@@ -56,8 +57,11 @@ class FlowCalls:
     by those who count what runs.
     """
 
-    def __init__(self, address: Address, session: SharedSession) -> None:
+    def __init__(
+        self, address: Address, session: SharedSession, codec: Codec | None = None
+    ) -> None:
         self._address = address
+        self._codec = codec
         self._session = session
         self._new_id = RequestIds()
         self._work: SimpleQueue[tuple[Context, WaitFor] | None] = SimpleQueue()
@@ -153,6 +157,7 @@ class FlowCalls:
             "target": address.target,
             "credentials": address.credentials,
             "metadata": dict(address.metadata),
+            "codec": self._codec,
         }
 
     def _run(self) -> None:

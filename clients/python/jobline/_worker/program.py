@@ -7,6 +7,7 @@ what is left is given a moment, and then left behind.
 from __future__ import annotations
 
 import asyncio
+import multiprocessing
 import signal
 import socket
 import threading
@@ -62,6 +63,17 @@ def _end(loop: asyncio.AbstractEventLoop, main: asyncio.Task[None]) -> None:
     if left:
         loop.run_until_complete(asyncio.wait(left, timeout=LEFTOVER_SECONDS))
     loop.run_until_complete(loop.shutdown_asyncgens())
+
+
+def refuse_in_children() -> None:
+    """Raises InvalidArgument in a process of a worker that is being made: it imports the program,
+    and one that runs its worker there would make children without end.
+    """
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        raise InvalidArgument(
+            "this process is one of a worker with processes=, and imports its program: run the "
+            'worker below `if __name__ == "__main__":`'
+        )
 
 
 def is_main_thread() -> bool:

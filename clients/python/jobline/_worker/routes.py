@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from jobline import _typed_json as typed_json
@@ -45,9 +46,12 @@ class Route:
     result: Any = Any
     size: int = 0
     wait: float = 0.0
+    make: Callable[[], Route] | None = None
+    """Makes it again, in another process; None if it belongs to this one."""
 
     def decode(self, job: LeasedJob) -> Any:
         """Returns the job's payload as the handler's type. Raises CodecError."""
+        job.refuse_sealed()
         return typed_json.decode_as(self.payload, job.payload, job.content_type)
 
 
@@ -110,6 +114,7 @@ def route_of(
         raise InvalidArgument("a batch handler needs a size of at least 1 and a wait of at least 0")
     if size:
         refuse_more_than_items(function)
+    given = payload
     parameters = parameters_of(function) if payload is UNSAID and not size else None
     if isinstance(payload, Parameters):
         parameters = payload
@@ -121,6 +126,9 @@ def route_of(
     if payload is UNSAID:
         payload = items_hint(function) if size else payload_hint(function)
     target = function if inspect.isroutine(function) else type(function).__call__
+    again = partial(
+        route_of, queue, name, function, payload=given, result=result, size=size, wait=wait
+    )
     return Route(
         queue=queue,
         name=name,
@@ -131,6 +139,7 @@ def route_of(
         result=_result_of(function, result, size),
         size=size,
         wait=seconds_of(wait),
+        make=again,
     )
 
 
@@ -159,13 +168,14 @@ def route_of_type(job_type: JobType[Any, Any], function: Handler | None = None) 
     runs = function or job_type.function
     if runs is None:
         raise InvalidArgument(f"{job_type!r} has no function: give add() a handler for it")
-    return route_of(
+    route = route_of(
         job_type.queue,
         job_type.name,
         runs,
         payload=job_type.payload if function is None else _payload_for(job_type, function),
         result=_result_of_type(job_type),
     )
+    return replace(route, make=partial(route_of_type, job_type, function))
 
 
 def _payload_for(job_type: JobType[Any, Any], function: Handler) -> Any:

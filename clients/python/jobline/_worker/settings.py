@@ -16,17 +16,21 @@ from jobline._arguments import (
     refuse,
     span_given,
     text_given,
+    value_given,
 )
 from jobline._times import Seconds
 from jobline._version import __version__
 from jobline._worker.middleware import Middleware
 from jobline._worker.stream import Address
 from jobline._worker.window import WINDOW_MAX
+from jobline.codec import Codec
 from jobline.v1 import job_service_pb2 as pb
 
 # The protocol's limits; `WINDOW_MAX` is another one.
 WINDOW_BYTES_MAX = 1 << 40
 LEASE_SECONDS_MIN = 1
+# Each is a Python of its own, some 40 MB.
+PROCESSES_MAX = 1_000
 LEASE_SECONDS_MAX = 43_200
 
 # As the server checks versions.
@@ -37,26 +41,39 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Settings of a worker. `window` None: it follows the work. Times are in seconds."""
+    """Settings of a worker. `window` None: it follows the work. Times are in seconds. `health`:
+    where the health port listens, if it does.
+    """
 
     address: Address
     concurrency: int
     threads: int
+    processes: int
     window: int | None
     window_bytes: int
     cancel_grace: float
     middleware: Sequence[Middleware]
+    health: tuple[str, int] | None = None
+    codec: Codec | None = None
+
+    @property
+    def plain_runners(self) -> int:
+        """How many plain handlers run at once."""
+        return self.processes or self.threads
 
 
-def settings_given(
+def settings_given(  # noqa: PLR0913  # as many as a worker has
     address: Address,
     *,
     concurrency: int,
     threads: int | None,
+    processes: int,
     window: int | None,
     window_bytes: int,
     cancel_grace: Seconds,
     middleware: Iterable[Middleware],
+    health: tuple[str, int | None],
+    codec: Codec | None,
 ) -> Settings:
     """Returns the settings of a worker. Raises InvalidArgument for values out of bounds."""
     concurrency = number_given("concurrency", concurrency, minimum=1)
@@ -66,12 +83,23 @@ def settings_given(
         address=address,
         concurrency=concurrency,
         threads=concurrency if threads is None else number_given("threads", threads, minimum=1),
+        processes=number_given("processes", processes, minimum=0, maximum=PROCESSES_MAX),
         window=window,
         window_bytes=number_given(
             "window_bytes", window_bytes, minimum=0, maximum=WINDOW_BYTES_MAX
         ),
         cancel_grace=span_given("cancel_grace", cancel_grace),
         middleware=middleware_given(middleware, Middleware),
+        health=_health_given(*health),
+        codec=None if codec is None else value_given("codec", codec, Codec),
+    )
+
+
+def _health_given(host: str, port: int | None) -> tuple[str, int] | None:
+    if port is None:
+        return None
+    return text_given("health_host", host), number_given(
+        "health_port", port, minimum=0, maximum=65_535
     )
 
 

@@ -18,7 +18,7 @@ from jobline._requests import fail_item
 from jobline._values import JobError
 from jobline._worker.log import attempt_failed, attempt_given_up
 from jobline._worker.shared_session import SharedSession
-from jobline.errors import CodecError, InvalidArgument
+from jobline.errors import CodecError, InvalidArgument, SealError
 from jobline.v1 import job_pb2
 from jobline.v1 import job_service_pb2 as pb
 
@@ -41,14 +41,10 @@ def settle_value(session: SharedSession, context: Context, value: Any) -> None:
     elif isinstance(value, Outcome):
         settle_outcome(session, context, value)
     else:
-        session.ack(context.job, _encode_result(value))
-
-
-def _encode_result(value: Any) -> bytes:
-    data, _ = codec.encode(value)
-    if len(data) > RESULT_BYTES_MAX:
-        raise CodecError(f"a result is at most 1 MiB, not {len(data)} bytes")
-    return data
+        data, content_type = codec.encode(value)
+        if len(data) > RESULT_BYTES_MAX:
+            raise CodecError(f"a result is at most 1 MiB, not {len(data)} bytes")
+        session.ack(context.job, data, content_type)
 
 
 def settle_error(session: SharedSession, context: Context, error: BaseException) -> None:
@@ -59,7 +55,9 @@ def settle_error(session: SharedSession, context: Context, error: BaseException)
         settle_stopped(session, context)
     else:
         attempt_failed(context.job, error)
-        session.settle(fail_item(context.job, error))
+        # What is sealed with a key that is gone will not be read by the next attempt either.
+        then = FailAction.DEAD if isinstance(error, SealError) else FailAction.RETRY
+        session.settle(fail_item(context.job, error, then=then))
 
 
 def settle_outcome(session: SharedSession, context: Context, outcome: Outcome) -> None:

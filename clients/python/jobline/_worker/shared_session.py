@@ -1,8 +1,7 @@
 """`SharedSession`: one session, shared by the threads of a worker.
 
-Runners never wait here: they append outcomes to a deque and wake the writer. The writer moves all
-of them into the session at once, which is how settles are batched. Everything else (frames,
-reports, the window) goes through one lock that is held for microseconds.
+Runners never wait here: they append outcomes to a deque. The writer moves all of them into the
+session at once. Everything else goes through one lock that is held for microseconds.
 """
 
 from __future__ import annotations
@@ -11,8 +10,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Container
-from dataclasses import dataclass
-from typing import Unpack
+from typing import Any, Unpack, cast
 
 from jobline._enums import SettleOutcome
 from jobline._job_log import LogLevel
@@ -22,8 +20,10 @@ from jobline._stream.reports import Report
 from jobline._stream.session import Session
 from jobline._stream.settles import SettleKind, SettleReport
 from jobline._worker.log import job_died
+from jobline._worker.tallies import Counts, Tallies, outcome_of
 from jobline._worker.wakeup import Wakeup
 from jobline._worker.window import Window
+from jobline.codec import Codec
 from jobline.v1 import job_pb2
 from jobline.v1 import job_service_pb2 as pb
 
@@ -33,16 +33,6 @@ MEASURE_EVERY = 0.1
 _ONCE = job_pb2.DELIVERY_MODE_ONCE
 
 _Item = pb.FailItem | pb.ReleaseItem
-
-
-@dataclass(slots=True)
-class Counts:
-    """What a worker has done since it started."""
-
-    done: int = 0
-    failed: int = 0
-    released: int = 0
-    lost: int = 0
 
 
 class SharedSession:
@@ -58,9 +48,12 @@ class SharedSession:
         self._finished = 0
         self.begun: set[tuple[int, int]] = set()
         """Jobs that may run only once and whose handlers have begun, as (id, delivery)."""
-        # The last options that were seen to be none of those: the jobs of a run share theirs.
+        # Options that were seen to be none of those: the jobs of a run share theirs.
         self._repeatable: job_pb2.JobOptions | None = None
         self.counts = Counts()
+        self.tallies = Tallies()
+        self.codec: Codec | None = None
+        self.down_since: float | None = time.monotonic()  # None while there is a stream
         self.wakeup = Wakeup()
 
     # ------------------------------------------------------------------ from runners
@@ -83,8 +76,10 @@ class SharedSession:
         """Returns whether the lease of a job is held and not settled."""
         return self._session.held.get(job.id) == job.delivery
 
-    def ack(self, job: LeasedJob, result: bytes | None = None) -> None:
-        """Settles a job as done."""
+    def ack(self, job: LeasedJob, result: bytes | None = None, content_type: str = "") -> None:
+        """Settles a job as done. Raises CodecError if its result cannot be sealed."""
+        if result and self.codec is not None:
+            result = self.codec.sealed_result(job, result, content_type)
         self._acks.append((job.id, job.delivery, result))
         self.wakeup.set()
 
@@ -114,10 +109,14 @@ class SharedSession:
             self._finished += 1
             self.counts.lost += is_lost
             self.counts.released += not is_lost
+            if not is_lost:
+                self.tallies.settled("released")
         self.wakeup.set()
 
     def report(self, job: LeasedJob, **report: Unpack[Report]) -> bool:
         """Reports progress of a job; returns False if its lease is lost."""
+        if self.codec is not None:
+            self.codec.seal_report(job, cast(dict[str, Any], report))
         with self._lock:
             is_held = self._session.report(job.id, job.delivery, **report)
         self.wakeup.set()
@@ -125,6 +124,8 @@ class SharedSession:
 
     def finish_phase(self, job: LeasedJob, name: str, result: bytes) -> bool:
         """Finishes a phase of a job; returns False if its lease is lost."""
+        if result and self.codec is not None:
+            result = self.codec.sealed_result(job, result, "")
         with self._lock:
             is_held = self._session.finish_phase(job.id, job.delivery, name, result)
         self.wakeup.set()
@@ -141,8 +142,8 @@ class SharedSession:
     # ------------------------------------------------------------------ from the stream's threads
 
     def connect(self) -> Wakeup:
-        """Begins a stream and returns the wake-up of its writer. `frames_to_send` takes it: the
-        writer of an earlier stream, which may not have noticed its end yet, gets no frames.
+        """Begins a stream and returns the wake-up of its writer, by which `frames_to_send` knows
+        it: that of an earlier stream gets no frames.
         """
         with self._lock:
             self.wakeup = Wakeup()
@@ -153,6 +154,8 @@ class SharedSession:
         """Ends the stream; leases and settles are kept for the next one."""
         with self._lock:
             self._session.disconnect()
+            if self.down_since is None:
+                self.down_since = time.monotonic()
 
     def handle_refusal(self) -> None:
         """Drops what was not confirmed, because the server refused some of it."""
@@ -171,6 +174,9 @@ class SharedSession:
             # What was settled before this frame arrived must not count as held.
             self._take_outcomes()
             received = self._session.handle_frame(now, frame)
+            if received.opened:
+                self.down_since = None
+                self.counts.opened += 1
             self._measure(now)
         for report in received.reports:
             self._count_report(report)
@@ -195,12 +201,15 @@ class SharedSession:
         """Moves the outcomes of runners into the session. A job's reports are there already."""
         session, counts = self._session, self.counts
         acks, items = self._acks, self._items
+        before = counts.done
         while acks:
             self._finished += 1
             if session.ack(*acks.popleft()):
                 counts.done += 1
             else:
                 counts.lost += 1
+        if counts.done != before:
+            self.tallies.settled("completed", counts.done - before)
         while items:
             self._take_item(items.popleft())
 
@@ -208,7 +217,9 @@ class SharedSession:
         self._finished += 1
         if not self._session.settle(item):
             self.counts.lost += 1
-        elif isinstance(item, pb.FailItem):
+            return
+        self.tallies.settled(outcome_of(item))
+        if isinstance(item, pb.FailItem):
             self.counts.failed += 1
         else:
             self.counts.released += 1
@@ -257,6 +268,7 @@ class SharedSession:
             for id_, delivery in leases:
                 self._session.settle(interrupted_release(id_, delivery))
             self.counts.released += len(leases)
+            self.tallies.settled("released", len(leases))
         self.wakeup.set()
         return leases
 

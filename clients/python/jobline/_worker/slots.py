@@ -12,6 +12,7 @@ import sys
 import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Coroutine, Iterable, Iterator
+from datetime import datetime
 from types import FrameType
 from typing import Any
 
@@ -70,13 +71,16 @@ def _frames_below(frame: FrameType | None) -> list[FrameType]:
 
 
 class Runners(ABC):
-    """All slots of one kind. `stuck` has those whose handlers ran on after their grace period."""
+    """All slots of one kind. `stuck` has those whose handlers run on after their grace period;
+    `abandoned` counts those that ever did.
+    """
 
     def __init__(self, execution: Execution, size: int) -> None:
         self._execution = execution
         self._size = size
         self.slots: list[Slot] = []
         self.stuck: set[Slot] = set()
+        self.abandoned = 0
 
     @abstractmethod
     def put(self, work: Iterable[Work]) -> None:
@@ -92,6 +96,14 @@ class Runners(ABC):
         known by its `contexts`, has ended meanwhile.
         """
 
+    def set_deadline(self, _deadline: datetime) -> None:
+        """Tells handlers that run elsewhere when they will be asked to stop."""
+        return
+
+    def kill(self) -> None:
+        """Ends handlers that can be ended, and returns when they have."""
+        return
+
     def _give_up(self, slot: Slot, contexts: tuple[Context, ...]) -> bool:
         """Counts a handler as stuck. Returns True if it needs a successor."""
         if slot.is_replaced or slot.contexts is not contexts:
@@ -104,6 +116,7 @@ class Runners(ABC):
                 len(self.stuck),
             )
             return False
+        self.abandoned += 1
         slot.is_replaced = True
         self.slots.remove(slot)
         self.stuck.add(slot)

@@ -186,11 +186,15 @@ class Supervisor:
         execution.stop(released, CancelReason.STOPPING)
         deadline = self._drain.next_deadline()
         if deadline is not None:
-            left = timedelta(seconds=deadline - time.monotonic())
-            execution.set_deadline(datetime.now(UTC) + left)
+            ends_at = datetime.now(UTC) + timedelta(seconds=deadline - time.monotonic())
+            execution.set_deadline(ends_at)
+            for runners in self._runners:
+                runners.set_deadline(ends_at)
 
     def _release(self) -> None:
         """Releases what is still held, and logs the handlers that did not stop."""
+        for runners in self._runners:  # before others get their jobs
+            runners.kill()
         released = self._execution.session.release_held()
         handlers = self._running_handlers()
         if handlers:

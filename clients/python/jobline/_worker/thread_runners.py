@@ -64,16 +64,20 @@ class ThreadRunners(Runners):
     def _run(self, slot: Slot) -> None:
         slot.thread_id = threading.get_ident()
         while (work := self._backlog.get()) is not None:
-            route, job = work
-            if isinstance(job, list):
-                self._run_batch(slot, route, job)
-            else:
-                self._run_job(slot, route, job)
+            self.run_work(slot, work)
             with self._lock:
                 slot.contexts = ()
                 if slot.is_replaced:
                     self._take_back(slot)
                     return
+
+    def run_work(self, slot: Slot, work: Work) -> None:
+        """Runs the handler of a job or of a batch to its end, in the thread that calls."""
+        route, job = work
+        if isinstance(job, list):
+            self._run_batch(slot, route, job)
+        else:
+            self._run_job(slot, route, job)
 
     def _run_job(self, slot: Slot, route: Route, job: LeasedJob) -> None:
         execution = self._execution

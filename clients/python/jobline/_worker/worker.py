@@ -6,39 +6,33 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import grpc
 
-from jobline._arguments import list_given, number_given, span_given
+from jobline._arguments import list_given
 from jobline._channel import credentials_of, metadata_of, target_of
-from jobline._entity import Entity
-from jobline._forks import NeverPickled
-from jobline._handlers import UNSAID, refuse_bare
 from jobline._job_type import JobType
 from jobline._stream.frames import opening_of
 from jobline._times import Seconds, seconds_of, to_duration
-from jobline._worker.drain import Drain
-from jobline._worker.entities import ActiveEntities, let_go_at_end
+from jobline._worker.declaring import Declaring
+from jobline._worker.drain import drain_given
+from jobline._worker.entities import let_go_at_end
 from jobline._worker.log import plain_log
 from jobline._worker.middleware import Middleware
-from jobline._worker.program import is_main_thread, run_to_its_end, stopped_by_signals
-from jobline._worker.routes import (
-    Handler,
-    Route,
-    Routes,
-    route_of,
-    route_of_type,
-    weights_given,
-    weights_of,
+from jobline._worker.program import (
+    is_main_thread,
+    refuse_in_children,
+    run_to_its_end,
+    stopped_by_signals,
 )
+from jobline._worker.routes import weights_given, weights_of
 from jobline._worker.settings import describe, lease_given, lifespan_given, settings_given
 from jobline._worker.stream import Address
 from jobline._worker.worker_run import WorkerRun, WorkerStats
+from jobline.codec import Codec
 from jobline.errors import ClientClosed, InvalidArgument
 from jobline.v1 import job_service_pb2 as pb
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 Lifespan = Callable[[], AbstractAsyncContextManager[Any]]
 """Makes what the handlers share (`context.state`) before the first job, and ends it after the
@@ -51,7 +45,7 @@ async def _no_lifespan() -> AsyncIterator[None]:
     yield None
 
 
-class Worker(NeverPickled):
+class Worker(Declaring):
     """Runs jobs: handlers by queue and name, fed by one stream.
 
     - `target` (default: JOBLINE_SERVER, else `localhost:7070`), `credentials`, `metadata`: as for
@@ -59,6 +53,8 @@ class Worker(NeverPickled):
     - `jobs`: declared jobs to run; see also `add`, `handler`, `batch_handler`.
     - `concurrency`: async handlers that run at once (default 16). `threads`: plain ones (default
       the same).
+    - `processes`: child processes, each for one plain handler at a time, in place of threads: for
+      work that needs a processor of its own, or may crash (default 0). See docs/guide/processes.md.
     - `window`: jobs to have at hand, started ones included, 0 … 100,000; None follows the work.
       `window_bytes`: of their payloads (64 MiB).
     - `lease`: overrides the jobs' own, 1 s … 12 h. Leases are kept alive by the stream, however
@@ -75,6 +71,9 @@ class Worker(NeverPickled):
       takes its slot, and its outcome is dropped.
     - `middleware`: around each call of a handler, the first outermost. `lifespan`: makes
       `context.state`.
+    - `health_port`: serves `/healthz` and `/metrics` there, 0 for a port of the system's choice,
+      which `health_address` tells; None (default) for none. `health_host`: default 127.0.0.1.
+    - `codec`: opens payloads and seals what handlers return; see `jobline.codec`.
 
     Raises InvalidArgument for numbers out of bounds.
     """
@@ -86,6 +85,7 @@ class Worker(NeverPickled):
         *,
         concurrency: int = 16,
         threads: int | None = None,
+        processes: int = 0,
         window: int | None = None,
         window_bytes: int = 64 << 20,
         lease: Seconds | None = None,
@@ -98,121 +98,35 @@ class Worker(NeverPickled):
         cancel_grace: Seconds = 30,
         middleware: Sequence[Middleware] = (),
         lifespan: Lifespan = _no_lifespan,
+        health_port: int | None = None,
+        health_host: str = "127.0.0.1",
+        codec: Codec | None = None,
         credentials: grpc.ChannelCredentials | None = None,
         metadata: Mapping[str, str] | None = None,
     ) -> None:
-        self._settings = settings_given(
+        settings = settings_given(
             Address(target_of(target), credentials_of(credentials), metadata_of(metadata)),
             concurrency=concurrency,
             threads=threads,
+            processes=processes,
             window=window,
             window_bytes=window_bytes,
             cancel_grace=cancel_grace,
             middleware=middleware,
+            health=(health_host, health_port),
+            codec=codec,
         )
-        self._drain = Drain(
-            soft_stop=span_given("soft_stop", soft_stop),
-            hard_stop=span_given("hard_stop", hard_stop),
-        )
-        self._routes = Routes()
-        self._entities: list[ActiveEntities] = []
+        super().__init__(settings, weights_given(queues))
+        self._drain = drain_given(soft_stop, hard_stop)
         self._lease = lease_given(lease)
-        self._weights = weights_given(queues)
         # Called when it runs: that may be in a child of this process.
         self._describe = partial(describe, id, version, labels)
         self._describe()  # raises for values that no message holds
         self._lifespan = lifespan_given(lifespan)
         self._worker_run: WorkerRun | None = None
-        self._has_served = False
-        self._is_reached = False
-        self._reached_or_over = asyncio.Event()
+        self._is_reached, self._reached_or_over = False, asyncio.Event()
         for job_type in list_given("jobs", jobs):
             self.add(job_type)
-
-    # ------------------------------------------------------------------ handlers
-
-    def add(self, job_type: JobType[Any, Any], function: Handler | None = None) -> None:
-        """Runs a declared job; `function` in place of the declared one, if given.
-
-        Raises InvalidArgument if there is no function, if its queue and name have a handler
-        already, or once the worker has started.
-        """
-        self._add(route_of_type(job_type, function))
-
-    def handler(self, queue: str, name: str = "", *, payload: Any = UNSAID) -> Callable[[F], F]:
-        """Makes the function below it the handler of a kind of work: `handler(payload)`,
-        `handler(payload, context)`, or with several parameters as for `job`; async or plain.
-
-        `name`: default "", jobs without one; `ANY` takes every name of the queue that no other
-        handler takes. `payload`: the type to read payloads as; default: the annotation of the
-        first argument, and without one JSON if the content type is JSON, else bytes. Attempts,
-        backoff and lease are not set here: options are part of the push.
-
-        Raises InvalidArgument as `add` does, for a function that cannot be called so, and for a
-        queue that is not among the worker's `queues`.
-        """
-        refuse_bare(queue, "@worker.handler")
-
-        def declare(function: F) -> F:
-            self._add(route_of(queue, name, function, payload=payload))
-            return function
-
-        return declare
-
-    def batch_handler(
-        self,
-        queue: str,
-        name: str = "",
-        *,
-        size: int = 100,
-        wait: Seconds = 0.05,
-        payload: Any = UNSAID,
-    ) -> Callable[[F], F]:
-        """Makes the function below it the handler of many jobs at a time: `handler(items)`.
-
-        It gets up to `size` `BatchItem`s (default 100), at the latest `wait` seconds after the
-        first (default 0.05), and returns a sequence, one answer for each in their order, or a
-        mapping by id: its result (None is one), an exception, or an outcome. A job without
-        an answer fails, and all fail if a sequence has another length. What it raises fails all.
-        Payloads are read as `handler` reads them; the annotation is that of the items, such as
-        `list[BatchItem[int]]`.
-        """
-        refuse_bare(queue, "@worker.batch_handler")
-        number_given("size", size, minimum=1)
-        span_given("wait", wait)
-
-        def declare(function: F) -> F:
-            self._add(route_of(queue, name, function, payload=payload, size=size, wait=wait))
-            return function
-
-        return declare
-
-    def add_entity(
-        self, entity: type[Entity], *, max_active: int = 1_000, idle_after: Seconds = 300
-    ) -> None:
-        """Runs the methods of a class made from `Entity`: one job at a time for each key.
-
-        `max_active`: objects to keep in memory, those that run jobs beside them (default 1,000);
-        the least recently used goes first. `idle_after`: seconds without a job after which one is
-        let go of (300). Raises InvalidArgument as `add` does.
-        """
-        most = number_given("max_active", max_active, minimum=1)
-        active = ActiveEntities(
-            entity, max_active=most, idle_after=span_given("idle_after", idle_after)
-        )
-        for route in active.routes():
-            self._add(route)
-        self._entities.append(active)
-
-    def _add(self, route: Route) -> None:
-        if self._has_served:
-            raise InvalidArgument("handlers are added before the worker starts")
-        if self._weights and route.queue not in self._weights:
-            raise InvalidArgument(
-                f"a handler for the queue {route.queue!r} would get nothing: this worker takes "
-                f"from {', '.join(self._weights)} alone; add {route.queue!r} to its queues="
-            )
-        self._routes.add(route)
 
     # ------------------------------------------------------------------ running
 
@@ -243,6 +157,7 @@ class Worker(NeverPickled):
         """
         if self._has_served:
             raise ClientClosed("a worker runs once: make another one")
+        refuse_in_children()
         opening = self._opening()
         if exit_when_idle is not None:
             self._drain.stop_when_idle(seconds_of(exit_when_idle))
@@ -285,6 +200,11 @@ class Worker(NeverPickled):
         if self._worker_run is None:
             return WorkerStats()
         return self._worker_run.stats()
+
+    @property
+    def health_address(self) -> str:
+        """Where the health port listens, as `host:port`; "" while it does not."""
+        return "" if self._worker_run is None else self._worker_run.health_address
 
     def _handle_connected(self) -> None:
         self._is_reached = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,9 +15,13 @@ from jobline._worker.drain import Drain
 from jobline._worker.execution import Execution
 from jobline._worker.flow_calls import FlowCalls
 from jobline._worker.grace_periods import GracePeriods
+from jobline._worker.health import Vitals
+from jobline._worker.health_server import Health
 from jobline._worker.job_router import JobRouter
 from jobline._worker.log import ConnectionLog, log_unhandled
 from jobline._worker.loop_runners import LoopRunners
+from jobline._worker.processes.program import program_of
+from jobline._worker.processes.runners import ProcessRunners
 from jobline._worker.routes import Routes
 from jobline._worker.settings import Settings
 from jobline._worker.shared_session import SharedSession
@@ -78,10 +83,11 @@ class WorkerRun:
         )
         session = Session(opening, window=self._window.size, window_bytes=settings.window_bytes)
         self._session = SharedSession(session, self._window, settings.window_bytes)
-        self._flows = FlowCalls(settings.address, self._session)
+        self._flows = FlowCalls(settings.address, self._session, settings.codec)
         self._execution = Execution(self._session, self._flows, settings.middleware, state)
+        self._session.codec = self._execution.codec = settings.codec
         self._tasks = LoopRunners(self._execution, settings.concurrency)
-        self._threads = ThreadRunners(self._execution, settings.threads)
+        self._threads = self._plain_runners(settings, routes)
         self._router = JobRouter(
             routes, self._execution, self._tasks, self._threads, wake=self.wake
         )
@@ -96,6 +102,11 @@ class WorkerRun:
             grace_periods=GracePeriods(settings.cancel_grace),
             stopped=self._handle_stopped,
         )
+        self._health: Health | None = None
+        if settings.health is not None:
+            self._execution.tallies = self._session.tallies
+            self._health = Health(*settings.health, self._vitals)
+        self._slots = slots_of(settings, routes)
         self._has_plain = any(not route.is_async for route in routes)
         self._has_async = any(route.is_async for route in routes)
 
@@ -117,10 +128,27 @@ class WorkerRun:
             await self._tasks.stop()
             self._flows.close()
             await self._flows.close_async()
+            if self._health is not None:
+                self._health.stop()
         if self._failure is not None:
             raise self._failure
 
+    def _plain_runners(self, settings: Settings, routes: Routes) -> ThreadRunners:
+        if not settings.processes:
+            return ThreadRunners(self._execution, settings.threads)
+        plain = [route for route in routes if not route.is_async]
+        program, numbers = program_of(plain, settings.middleware)
+        return ProcessRunners(
+            self._execution,
+            settings.processes,
+            program=program,
+            numbers=numbers,
+            failed=self._handle_end,
+        )
+
     def _start(self) -> None:
+        if self._health is not None:
+            self._health.start()
         if self._has_async:
             self._tasks.start()
         if self._has_plain:
@@ -141,6 +169,26 @@ class WorkerRun:
             waiting=max(0, self._session.held - running),
             window=self._window.size,
             connected=self._session.is_open,
+        )
+
+    @property
+    def health_address(self) -> str:
+        """Where the health port listens; "" for nowhere."""
+        return "" if self._health is None else self._health.address
+
+    def _vitals(self, loop_blocked_for: float) -> Vitals:
+        session, down_since = self._session, self._session.down_since
+        return Vitals(
+            stage=self._drain.stage,
+            is_open=session.is_open,
+            down_for=None if down_since is None else time.monotonic() - down_since,
+            loop_blocked_for=loop_blocked_for,
+            running=len(self._execution.running),
+            slots=self._slots,
+            reconnects=max(0, session.counts.opened - 1),
+            abandoned=self._tasks.abandoned + self._threads.abandoned,
+            outcomes=session.tallies.outcomes(),
+            histograms=session.tallies.histograms(),
         )
 
     def wake(self) -> None:
@@ -170,10 +218,16 @@ class WorkerRun:
             self._loop.call_soon_threadsafe(callback)
 
 
+def slots_of(settings: Settings, routes: Routes) -> int:
+    """Returns how many handlers can run at once, a batch as one."""
+    kinds = {route.is_async for route in routes}
+    return settings.concurrency * (True in kinds) + settings.plain_runners * (False in kinds)
+
+
 def _runners(settings: Settings, routes: Routes) -> int:
     """Returns how many jobs can run at once; a batch handler runs as many as a batch has."""
     total = 0
-    for is_async, count in ((True, settings.concurrency), (False, settings.threads)):
+    for is_async, count in ((True, settings.concurrency), (False, settings.plain_runners)):
         sizes = [max(1, route.size) for route in routes if route.is_async is is_async]
         total += count * max(sizes, default=0)
     return total

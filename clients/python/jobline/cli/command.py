@@ -120,11 +120,11 @@ def _exposed(function: Callable[..., None]) -> Callable[..., None]:
     ]
     run.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]  # read by inspect
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
-    run.__name__, run.__doc__ = function.__name__, _flowing(function.__doc__ or "")
+    run.__name__, run.__doc__ = function.__name__, flowing(function.__doc__ or "")
     return run
 
 
-def _flowing(text: str) -> str:
+def flowing(text: str) -> str:
     """Each paragraph on one line, for typer keeps the line breaks of all but the first."""
     paragraphs = inspect.cleandoc(text).split("\n\n")
     return "\n\n".join(one.replace("\n", " ") for one in paragraphs)

@@ -17,17 +17,17 @@ from importlib.metadata import version
 import google.protobuf
 import grpc
 import typer
-from rich.text import Text
 
 from jobline._server_values import ServerStats
 from jobline._status import error_from_rpc
-from jobline.cli import options as option
+from jobline.cli import doctor_options as option
 from jobline.cli.command import SERVER, Cli, advice_for, command
 from jobline.cli.doctor_probe import probe
+from jobline.cli.doctor_stream import access, streams
 from jobline.cli.durations import show_span
 from jobline.cli.exit_codes import Exit
-from jobline.cli.findings import Finding, Health, failed, fine, worrying
-from jobline.cli.output import counted, printable
+from jobline.cli.findings import Finding, Health, failed, fine, line_of, worrying
+from jobline.cli.output import counted
 from jobline.errors import JoblineError
 
 _ROUNDS = 20
@@ -35,11 +35,6 @@ _ROUNDS = 20
 _FSYNC_SECONDS_FINE = 0.02
 _LAG_SECONDS_FINE = 0.1
 _SERVING = b"\x08\x01"  # grpc.health.v1.HealthCheckResponse{status: SERVING}
-_MARKS = {
-    Health.FINE: ("✓", "green"),
-    Health.WORRYING: ("!", "yellow"),
-    Health.FAILED: ("✗", "red"),
-}
 
 
 def register(app: typer.Typer) -> None:
@@ -47,14 +42,15 @@ def register(app: typer.Typer) -> None:
     command(app, "doctor", rich_help_panel=SERVER)(doctor)
 
 
-def doctor(cli: Cli, *, read_only: option.ReadOnly = False) -> None:
-    """Check a server: is it there, is it well, how fast is its disk, do the clocks agree.
+def doctor(cli: Cli, *, read_only: option.ReadOnly = False, idle: option.Idle = 0.0) -> None:
+    """Check a server: is it there, is it well, how fast is its disk, do the clocks agree,
+    do streams pass.
 
     It pushes one job to the queue `jobline.doctor`, works on it, and deletes the queue again.
     Ends with 1 if a check failed.
     """
     worst = Health.FINE
-    for finding in examine(cli, read_only=read_only):
+    for finding in examine(cli, read_only=read_only, idle=idle):
         worst = max(worst, finding.health, key=lambda health: health.value)
         if cli.out.as_json:
             cli.out.line({**asdict(finding), "health": finding.health.name.lower()})
@@ -64,7 +60,7 @@ def doctor(cli: Cli, *, read_only: option.ReadOnly = False) -> None:
         raise typer.Exit(Exit.FAILED)
 
 
-def examine(cli: Cli, *, read_only: bool) -> Iterator[Finding]:
+def examine(cli: Cli, *, read_only: bool, idle: float = 0.0) -> Iterator[Finding]:
     """Runs the checks in order; without a connection, only the first ones."""
     yield _client_versions()
     try:
@@ -74,6 +70,7 @@ def examine(cli: Cli, *, read_only: bool) -> Iterator[Finding]:
         yield failed("reachable", error.message, advice_for(error, cli.server))
         return
     yield fine("reachable", f"{cli.server} in {show_span(time.monotonic() - began)}")
+    yield access(cli.server)
     yield _health(channel)
     try:
         stats = cli.client.admin.stats()
@@ -83,6 +80,7 @@ def examine(cli: Cli, *, read_only: bool) -> Iterator[Finding]:
     yield _versions(stats)
     yield _round_trip(cli)
     yield from _of_stats(stats)
+    yield from streams(cli, idle)
     if not read_only:
         yield from probe(cli)
 
@@ -177,12 +175,3 @@ def _dead(stats: ServerStats) -> Finding:
         found = counted(stats.dead, "job")
         return worrying("dead letters", found, "Look: `jobline dead stats`.")
     return fine("dead letters", "none")
-
-
-def line_of(finding: Finding) -> Text:
-    """A finding as a line, and a second one where there is something to do."""
-    mark, style = _MARKS[finding.health]
-    line = Text.assemble((mark, style), f" {finding.what:<14}", printable(finding.found))
-    if finding.advice:
-        line.append(f"\n  → {printable(finding.advice)}", style="dim")
-    return line

@@ -1,9 +1,13 @@
-"""What a check of `jobline doctor` found: a value, and how bad it is."""
+"""What a check found, of a server or of its files: a value, how bad it is, and its line."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+
+from rich.text import Text
+
+from jobline.cli.output import printable
 
 
 class Health(Enum):
@@ -12,6 +16,13 @@ class Health(Enum):
     FINE = 0
     WORRYING = 1
     FAILED = 2
+
+
+_MARKS = {
+    Health.FINE: ("✓", "green"),
+    Health.WORRYING: ("!", "yellow"),
+    Health.FAILED: ("✗", "red"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,3 +48,12 @@ def worrying(what: str, found: str, advice: str) -> Finding:
 def failed(what: str, found: str, advice: str) -> Finding:
     """It does not work."""
     return Finding(what, found, Health.FAILED, advice)
+
+
+def line_of(finding: Finding) -> Text:
+    """A finding as a line, and a second one where there is something to do."""
+    mark, style = _MARKS[finding.health]
+    line = Text.assemble((mark, style), f" {finding.what:<14}", printable(finding.found))
+    if finding.advice:
+        line.append(f"\n  → {printable(finding.advice)}", style="dim")
+    return line

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from jobline._limiter_values import Limiter
+from jobline.cli import completion
 from jobline.cli import options as option
 from jobline.cli.as_json import plain
 from jobline.cli.command import QUEUES, Cli, command
@@ -16,7 +17,9 @@ from jobline.cli.exit_codes import UsageError
 from jobline.cli.output import Column
 from jobline.cli.settings import parse_rate, show_rate
 
-Name = Annotated[str, typer.Argument(metavar="LIMITER", help="The limiter.")]
+Name = Annotated[
+    str, typer.Argument(metavar="LIMITER", help="The limiter.", autocompletion=completion.limiters)
+]
 Prefix = Annotated[
     str, typer.Argument(metavar="PREFIX", help="Only limiters whose names start with this.")
 ]

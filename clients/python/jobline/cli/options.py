@@ -12,7 +12,7 @@ import typer
 
 from jobline._filter_words import HELP as FILTER_HELP
 from jobline._times import parse_span
-from jobline.cli import settings
+from jobline.cli import completion, settings
 from jobline.cli.exit_codes import UsageError
 from jobline.cli.selection import id_of
 
@@ -35,7 +35,7 @@ def _id(text: str | int) -> int:
         raise typer.BadParameter(str(mistake)) from None
 
 
-def _flag(*names: str, help: str) -> Any:  # noqa: A002  # as typer calls it
+def flag(*names: str, help: str) -> Any:  # noqa: A002  # as typer calls it
     """An option without a value. Without a metavar typer would call it one of type bool."""
     return typer.Option(*names, metavar="", help=help)
 
@@ -56,12 +56,12 @@ Server = Annotated[
         help="The server; unix:/path for a Unix socket.",
     ),
 ]
-AsJson = Annotated[bool, _flag("--json", help="Print JSON, for programs.")]
+AsJson = Annotated[bool, flag("--json", help="Print JSON, for programs.")]
 
 # Of commands that change things.
-Below = Annotated[bool, _flag("--below", help="Also what only these wait for, if not running.")]
-DryRun = Annotated[bool, _flag("--dry-run", help="Only count what it would do.")]
-Yes = Annotated[bool, _flag("--yes", "-y", help="Do not ask.")]
+Below = Annotated[bool, flag("--below", help="Also what only these wait for, if not running.")]
+DryRun = Annotated[bool, flag("--dry-run", help="Only count what it would do.")]
+Yes = Annotated[bool, flag("--yes", "-y", help="Do not ask.")]
 Why = Annotated[
     str,
     typer.Option(
@@ -78,7 +78,7 @@ Limit = Annotated[
 Samples = Annotated[
     int, typer.Option("--limit", "-n", min=0, metavar="N", help="End after so many; 0: never.")
 ]
-Payloads = Annotated[bool, _flag("--payloads", help="With payloads and results.")]
+Payloads = Annotated[bool, flag("--payloads", help="With payloads and results.")]
 Words = Annotated[list[str] | None, typer.Argument(metavar="WORD", help=_lines(FILTER_HELP))]
 EndStates = Annotated[
     list[str] | None,
@@ -90,21 +90,33 @@ Selection = Annotated[
     list[str] | None,
     typer.Argument(metavar="ID|WORD", help=_lines(f"Ids, or a filter. {FILTER_HELP}")),
 ]
-Everything = Annotated[bool, _flag("--all", help="All of them, without a filter.")]
+Everything = Annotated[bool, flag("--all", help="All of them, without a filter.")]
 
 # Arguments.
 Prefix = Annotated[
-    str, typer.Argument(metavar="PREFIX", help="Only queues whose names start with this.")
+    str,
+    typer.Argument(
+        metavar="PREFIX",
+        help="Only queues whose names start with this.",
+        autocompletion=completion.queues,
+    ),
 ]
-OneQueue = Annotated[str, typer.Argument(metavar="QUEUE", help="Only this queue.")]
+OneQueue = Annotated[
+    str,
+    typer.Argument(metavar="QUEUE", help="Only this queue.", autocompletion=completion.queues),
+]
 Settings = Annotated[list[str], typer.Argument(metavar="KEY=VALUE", help=_lines(settings.HELP))]
 For = Annotated[
     float | None,
     typer.Option("--for", parser=span, metavar="TIME", help="How long: 90s, 5m, 1h30m."),
 ]
-Force = Annotated[bool, _flag("--force", help="Also with active jobs.")]
-QueueName = Annotated[str, typer.Argument(metavar="QUEUE", help="The queue.")]
-GroupName = Annotated[str, typer.Argument(metavar="GROUP", help="The group.")]
+Force = Annotated[bool, flag("--force", help="Also with active jobs.")]
+QueueName = Annotated[
+    str, typer.Argument(metavar="QUEUE", help="The queue.", autocompletion=completion.queues)
+]
+GroupName = Annotated[
+    str, typer.Argument(metavar="GROUP", help="The group.", autocompletion=completion.groups)
+]
 GroupPrefix = Annotated[
     str, typer.Argument(metavar="PREFIX", help="Only groups whose names start with this.")
 ]
@@ -126,7 +138,7 @@ File = Annotated[
     Path | None,
     typer.Option("--file", "-f", metavar="PATH", help="Read the payload from this file."),
 ]
-Lines = Annotated[bool, _flag("--lines", "-l", help="One job per line of --file or stdin.")]
+Lines = Annotated[bool, flag("--lines", "-l", help="One job per line of --file or stdin.")]
 Count = Annotated[
     int, typer.Option("--count", min=1, metavar="N", help="Push the payload so many times.")
 ]
@@ -162,7 +174,7 @@ Lease = Annotated[
     float | None,
     typer.Option("--lease", parser=span, metavar="TIME", help="How long a worker may be silent."),
 ]
-Lifo = Annotated[bool, _flag("--lifo", help="Goes before all ready jobs of its priority and name.")]
+Lifo = Annotated[bool, flag("--lifo", help="Goes before all ready jobs of its priority and name.")]
 Ttl = Annotated[
     float | None,
     typer.Option("--ttl", parser=span, metavar="TIME", help="Expires if it has not run by then."),
@@ -186,7 +198,7 @@ GroupOption = Annotated[
     str | None,
     typer.Option("--group", metavar="GROUP", help="Its jobs run one at a time, in order."),
 ]
-Sticky = Annotated[bool, _flag("--sticky", help="Prefers the worker that had its group last.")]
+Sticky = Annotated[bool, flag("--sticky", help="Prefers the worker that had its group last.")]
 Phases = Annotated[
     list[str] | None,
     typer.Option("--phase", metavar="NAME", help="A step of the job; repeatable, in order."),
@@ -199,7 +211,7 @@ ContentType = Annotated[
         help="Unset: application/json for JSON objects and lists.",
     ),
 ]
-Once = Annotated[bool, _flag("--once", help="Never hand it out again, whatever happens to it.")]
+Once = Annotated[bool, flag("--once", help="Never hand it out again, whatever happens to it.")]
 MinWorkerVersion = Annotated[
     str | None,
     typer.Option(
@@ -217,6 +229,7 @@ Level = Annotated[
         "--level",
         metavar="LEVEL",
         help="Answer when it is in memory, buffered or fsynced. Unset: fsynced, on disk.",
+        autocompletion=completion.words("memory", "buffered", "fsynced"),
     ),
 ]
 
@@ -233,7 +246,8 @@ Timeout = Annotated[
     ),
 ]
 WatchedQueues = Annotated[
-    list[str] | None, typer.Argument(metavar="QUEUE", help="Only these queues.")
+    list[str] | None,
+    typer.Argument(metavar="QUEUE", help="Only these queues.", autocompletion=completion.queues),
 ]
 WatchedJob = Annotated[
     int | None, typer.Option("--job", parser=_id, metavar="ID", help="Only this job.")
@@ -241,7 +255,11 @@ WatchedJob = Annotated[
 Kinds = Annotated[
     list[str] | None,
     typer.Option(
-        "--kind", "-k", metavar="KIND", help="Only this kind, such as `dead`; repeatable."
+        "--kind",
+        "-k",
+        metavar="KIND",
+        help="Only this kind, such as `dead`; repeatable.",
+        autocompletion=completion.event_kinds,
     ),
 ]
 ResumeToken = Annotated[
@@ -260,40 +278,17 @@ Interval = Annotated[
 ]
 MinLevel = Annotated[
     str,
-    typer.Option("--level", metavar="LEVEL", help="Only debug, info, warning or error, and above."),
+    typer.Option(
+        "--level",
+        metavar="LEVEL",
+        help="Only debug, info, warning or error, and above.",
+        autocompletion=completion.words("debug", "info", "warning", "error"),
+    ),
 ]
-Follow = Annotated[bool, _flag("--follow", "-f", help="Go on until the job has ended.")]
+Follow = Annotated[bool, flag("--follow", "-f", help="Go on until the job has ended.")]
 OlderThan = Annotated[
     float | None,
     typer.Option(
         "--older", parser=span, metavar="TIME", help="Only what ended at least so long ago."
     ),
-]
-Patience = Annotated[
-    float | None,
-    typer.Option(
-        "--exit-when-idle",
-        parser=span,
-        metavar="TIME",
-        help="End when nothing came for so long.",
-    ),
-]
-
-# Of work.
-Arguments = Annotated[
-    list[str] | None, typer.Argument(metavar="-- COMMAND", help="A command and its arguments.")
-]
-ShellLine = Annotated[str, typer.Option("--shell", metavar="LINE", help="A line for /bin/sh.")]
-Function = Annotated[
-    str, typer.Option("--function", metavar="MODULE:NAME", help="A Python function.")
-]
-Concurrency = Annotated[
-    int,
-    typer.Option("--concurrency", "-c", min=1, metavar="N", help="So many jobs at the same time."),
-]
-Result = Annotated[bool, _flag("--result", help="Keep stdout as the job's result.")]
-Quiet = Annotated[bool, _flag("--quiet", "-q", help="No line for each job.")]
-ReadOnly = Annotated[
-    bool,
-    _flag("--read-only", help="Do not push a probe job; skips some checks."),
 ]

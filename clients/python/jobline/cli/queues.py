@@ -12,7 +12,7 @@ from jobline._enums import JobState
 from jobline._filter_words import Conditions, parse
 from jobline._queue_history import QueueMinute
 from jobline._queue_values import Queue, QueueSettings
-from jobline.cli import last_hour
+from jobline.cli import completion, last_hour
 from jobline.cli import options as option
 from jobline.cli import settings as words_of
 from jobline.cli.as_json import plain
@@ -24,7 +24,12 @@ from jobline.cli.output import Column, counted, pairs
 from jobline.errors import QueueNotFound
 
 QueueOrAll = Annotated[
-    str, typer.Argument(metavar="QUEUE", help="The queue; none: all queues together.")
+    str,
+    typer.Argument(
+        metavar="QUEUE",
+        help="The queue; none: all queues together.",
+        autocompletion=completion.queues,
+    ),
 ]
 Since = Annotated[
     float | None,

@@ -12,6 +12,7 @@ import typer
 from jobline.cli import (
     audit,
     batches,
+    bench,
     dead,
     doctor,
     exit_codes,
@@ -35,7 +36,12 @@ from jobline.cli.version import version_option
 
 GROUP = "jobline.commands"
 # Commands of the server distribution; without it they explain how to install it.
-SERVER_COMMANDS = {"serve": "run a server", "dev": "run a server to try things"}
+SERVER_COMMANDS = {
+    "serve": "run a server",
+    "dev": "run a server to try things",
+    "inspect": "see what is in the files of a server",
+    "verify": "check the files of a server",
+}
 
 
 def build() -> typer.Typer:
@@ -67,6 +73,7 @@ def build() -> typer.Typer:
         top,
         tail,
         doctor,
+        bench,
     ):
         part.register(app)
     _add_server_commands(app)

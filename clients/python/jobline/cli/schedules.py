@@ -8,6 +8,7 @@ import typer
 
 from jobline._schedule_values import Schedule
 from jobline._times import to_timestamp
+from jobline.cli import completion
 from jobline.cli import options as option
 from jobline.cli import payloads as source
 from jobline.cli.as_json import plain
@@ -17,8 +18,14 @@ from jobline.cli.exit_codes import UsageError
 from jobline.cli.job_options import moment_of
 from jobline.cli.output import Column
 
-Name = Annotated[str, typer.Argument(metavar="SCHEDULE", help="The schedule.")]
-AnyName = Annotated[str | None, typer.Argument(metavar="SCHEDULE", help="The schedule.")]
+Name = Annotated[
+    str,
+    typer.Argument(metavar="SCHEDULE", help="The schedule.", autocompletion=completion.schedules),
+]
+AnyName = Annotated[
+    str | None,
+    typer.Argument(metavar="SCHEDULE", help="The schedule.", autocompletion=completion.schedules),
+]
 Prefix = Annotated[
     str, typer.Argument(metavar="PREFIX", help="Only schedules whose names start with this.")
 ]

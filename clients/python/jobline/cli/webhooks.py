@@ -7,13 +7,16 @@ from typing import Annotated, Any
 import typer
 
 from jobline._webhook_values import Webhook, WebhookDelivery, WebhookWithSecret
+from jobline.cli import completion
 from jobline.cli import options as option
 from jobline.cli.as_json import plain
 from jobline.cli.command import QUEUES, Cli, command
 from jobline.cli.durations import show_moment
 from jobline.cli.output import Column
 
-Name = Annotated[str, typer.Argument(metavar="WEBHOOK", help="The webhook.")]
+Name = Annotated[
+    str, typer.Argument(metavar="WEBHOOK", help="The webhook.", autocompletion=completion.webhooks)
+]
 Prefix = Annotated[
     str, typer.Argument(metavar="PREFIX", help="Only webhooks whose names start with this.")
 ]

@@ -14,6 +14,7 @@ import typer
 
 from jobline.cli import options as option
 from jobline.cli import shell
+from jobline.cli import work_options as work_option
 from jobline.cli.command import JOBS, Cli, command
 from jobline.cli.exit_codes import UsageError
 from jobline.cli.work_report import WorkReport
@@ -30,16 +31,16 @@ def register(app: typer.Typer) -> None:
 def work(  # noqa: PLR0913  # one argument an option of the command
     cli: Cli,
     queue: option.QueueName,
-    arguments: option.Arguments = None,
+    arguments: work_option.Arguments = None,
     *,
-    shell_line: option.ShellLine = "",
-    function: option.Function = "",
+    shell_line: work_option.ShellLine = "",
+    function: work_option.Function = "",
     name: option.Name = "",
-    concurrency: option.Concurrency = 1,
-    result: option.Result = False,
+    concurrency: work_option.Concurrency = 1,
+    result: work_option.Result = False,
     lease: option.Lease = None,
-    patience: option.Patience = None,
-    quiet: option.Quiet = False,
+    patience: work_option.Patience = None,
+    quiet: work_option.Quiet = False,
 ) -> None:
     """Work on the jobs of a queue.
 

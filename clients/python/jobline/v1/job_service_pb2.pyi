@@ -157,6 +157,11 @@ class _ReleaseReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Release
     """A limit is reached, such as a 429; `until` and `limiter` say which and how long."""
     RELEASE_REASON_UNDELIVERED: _ReleaseReason.ValueType  # 5
     """The server says so, a worker never does: nobody took the job. It is not counted as a release."""
+    RELEASE_REASON_CRASHED: _ReleaseReason.ValueType  # 6
+    """What ran the job has crashed, and its worker lives. The job has stalled, exactly as if its lease were
+    lost: it uses a stall and no release, and dies after `max_stalls`; a job that may be handed out only
+    once is DEAD. Without `delay`: from the second stall on, the pause is the job's backoff.
+    """
 
 class ReleaseReason(_ReleaseReason, metaclass=_ReleaseReasonEnumTypeWrapper):
     """Why a job is given back."""
@@ -173,6 +178,11 @@ RELEASE_REASON_LIMITED: ReleaseReason.ValueType  # 4
 """A limit is reached, such as a 429; `until` and `limiter` say which and how long."""
 RELEASE_REASON_UNDELIVERED: ReleaseReason.ValueType  # 5
 """The server says so, a worker never does: nobody took the job. It is not counted as a release."""
+RELEASE_REASON_CRASHED: ReleaseReason.ValueType  # 6
+"""What ran the job has crashed, and its worker lives. The job has stalled, exactly as if its lease were
+lost: it uses a stall and no release, and dies after `max_stalls`; a job that may be handed out only
+once is DEAD. Without `delay`: from the second stall on, the pause is the job's backoff.
+"""
 Global___ReleaseReason: _TypeAlias = ReleaseReason  # noqa: Y015
 
 class _RevokeReason:
@@ -831,7 +841,9 @@ class ReleaseItem(_message.Message):
     """
     @_builtins.property
     def delay(self) -> _duration_pb2.Duration:
-        """Optional. When it may be handed out again, 0 s … 400 days from now. Unset: at once, at the front."""
+        """Optional, not with CRASHED. When it may be handed out again, 0 s … 400 days from now. Unset: at once,
+        at the front.
+        """
 
     @_builtins.property
     def until(self) -> _timestamp_pb2.Timestamp:
@@ -859,7 +871,9 @@ Global___ReleaseItem: _TypeAlias = ReleaseItem  # noqa: Y015
 
 @_typing.final
 class ReleaseRequest(_message.Message):
-    """Gives jobs back; ≤ 10,000. Attempts and stalls do not change; after 1,000 releases a job is dead."""
+    """Gives jobs back; ≤ 10,000. Attempts and, but for CRASHED, stalls do not change; after 1,000 releases a
+    job is dead.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -41,7 +41,17 @@ export function singlePush<P>(
   }
   refuseUnknown(options);
   const { jobKey, uniqueKey, delay, runAt, ackLevel, ...rest } = options;
-  const { headers, group, ...shared } = mergedOptions(job, rest, isJson);
+  const merged = mergedOptions(job, rest, isJson);
+  return ownPush(job.queue, data, merged, { jobKey, uniqueKey, delay, runAt, ackLevel });
+}
+
+/** What belongs to a push and not to its options. */
+type OfPush = { [K in "jobKey" | "uniqueKey" | "delay" | "runAt" | "ackLevel"]: PushOptions[K] | undefined };
+
+/** Returns one push with complete options. Throws InvalidArgument for what cannot be sent. */
+export function ownPush(queue: string, payload: Uint8Array, options: JobOptions, push: OfPush): SinglePush {
+  const { jobKey, uniqueKey, delay, runAt, ackLevel } = push;
+  const { headers, group, ...shared } = options;
   const own = {
     jobKey: keyOf("jobKey", jobKey),
     uniqueKey: keyOf("uniqueKey", uniqueKey),
@@ -49,9 +59,9 @@ export function singlePush<P>(
   };
   refuseAlone(shared, own);
   const fits = !headers || fitsColumns(headers);
-  const key = batchKey(job, fits ? shared : { ...shared, headers }, { delay, runAt }, ackLevel);
+  const key = batchKey(queue, fits ? shared : { ...shared, headers }, { delay, runAt }, ackLevel);
   const isPlain = !own.jobKey && !own.uniqueKey && !own.group && !(fits && headers);
-  return { key, payload: data, own: isPlain ? NOTHING : { ...own, headers: fits ? headers : undefined } };
+  return { key, payload, own: isPlain ? NOTHING : { ...own, headers: fits ? headers : undefined } };
 }
 
 function plainKey(job: JobType<unknown, unknown>, isJson: boolean): BatchKey {
@@ -62,44 +72,51 @@ function plainKey(job: JobType<unknown, unknown>, isJson: boolean): BatchKey {
   }
   let key = keys.get(isJson);
   if (!key) {
-    key = batchKey(job, mergedOptions(job, {}, isJson), {}, undefined);
+    key = batchKey(job.queue, mergedOptions(job, {}, isJson), {}, undefined);
     keys.set(isJson, key);
   }
   return key;
 }
 
-function batchKey(
-  job: JobType<unknown, unknown>,
+/** Returns the key of pushes that may share a call. Throws InvalidArgument for what no message holds. */
+export function batchKey(
+  queue: string,
   options: JobOptions,
   start: { delay?: PushOptions["delay"] | undefined; runAt?: Date | undefined },
   ackLevel: PushOptions["ackLevel"],
 ): BatchKey {
   const known = defined(options);
-  const key = JSON.stringify([job.queue, known, start, ackLevel], (_, value) =>
+  const key = JSON.stringify([queue, known, start, ackLevel], (_, value) =>
     typeof value === "bigint" ? `${value}n` : value,
   );
-  const made: BatchKey = { key, queue: job.queue, options: known, start: defined(start), ackLevel };
+  const made: BatchKey = { key, queue, options: known, start: defined(start), ackLevel };
   requestOf(made); // throws for what no message holds, before anything is queued
   return made;
 }
 
-function mergedOptions(job: JobType<unknown, unknown>, own: JobOptions, isJson: boolean): JobOptions {
+/** Returns the options of a declared job with those of a push, which go before them. */
+export function mergedOptions<O extends JobOptions>(
+  job: JobType<unknown, unknown>,
+  own: O,
+  isJson: boolean,
+): JobOptions & O {
   const headers = own.headers && job.options.headers ? { ...job.options.headers, ...own.headers } : undefined;
   return {
     ...(isJson && { contentType: JSON_TYPE }),
     ...job.options,
-    ...defined(own),
+    ...(defined(own) as O),
     ...(headers && { headers }),
   };
 }
 
-function defined<T extends object>(values: T): { [K in keyof T]: Exclude<T[K], undefined> } {
+/** Returns values without those that are undefined. */
+export function defined<T extends object>(values: T): { [K in keyof T]: Exclude<T[K], undefined> } {
   const entries = Object.entries(values).filter(([, value]) => value !== undefined);
   return Object.fromEntries(entries) as { [K in keyof T]: Exclude<T[K], undefined> };
 }
 
-/** Returns a key, "" for none. An empty one may be a mistake of the caller's, and would make nothing safe. */
-function keyOf(field: string, key: string | undefined): string {
+/** Returns a key, "" for none. Throws InvalidArgument for an empty one, which would make nothing safe. */
+export function keyOf(field: string, key: string | undefined): string {
   if (key === undefined) return "";
   if (typeof key !== "string" || !key) {
     throw new InvalidArgument(`${field}: a key has 1 … 256 bytes`, { fields: { [field]: "is empty" } });
@@ -157,7 +174,8 @@ function startOf(start: Pick<PushOptions, "delay" | "runAt">): StartInit {
   return { start: { case: "runAt", value: timestampMessage(start.runAt, "runAt") } };
 }
 
-function requestOf(key: BatchKey): PushRequest {
+/** Returns a request without jobs. */
+export function requestOf(key: BatchKey): PushRequest {
   return create(PushRequestSchema, {
     queue: key.queue,
     options: optionsMessage(key.options),
@@ -233,7 +251,7 @@ export function requestOfMany<P>(
   const rows = jobs.map((one) => (one instanceof NewJob ? one : new NewJob(one)));
   const encoded = rows.map((row) => encodePayload(job, row.payload));
   const isJson = encoded.every((one) => one.isJson);
-  const key = batchKey(job, mergedOptions(job, shared, isJson), { delay, runAt }, ackLevel);
+  const key = batchKey(job.queue, mergedOptions(job, shared, isJson), { delay, runAt }, ackLevel);
   const request = requestOf(key);
   if (atomic === false) request.atomic = false;
   if (spread !== undefined) request.spread = durationMessage(spread, "spread");

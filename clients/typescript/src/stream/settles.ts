@@ -18,7 +18,8 @@ const UNCONFIRMED_MAX = 16;
 /** An ack with a result, a fail, or a release. */
 export type SettleItem =
   | { readonly kind: "ack"; readonly id: bigint; readonly delivery: bigint; readonly result: Uint8Array }
-  | { readonly kind: "fail"; readonly item: FailItem }
+  /** `isAsked`: the handler asked for the retry. */
+  | { readonly kind: "fail"; readonly item: FailItem; readonly isAsked?: boolean }
   | { readonly kind: "release"; readonly item: ReleaseItem };
 
 /** The server's reply to one settled lease that was not simply DONE, or whose job is dead now. */

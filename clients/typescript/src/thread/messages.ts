@@ -2,6 +2,7 @@
  * What the thread of the stream and the thread of the handlers say to each other. Everything here is cloned on
  * its way, so these are plain values.
  */
+import type { MessagePort } from "node:worker_threads";
 import type { Address } from "../channel.js";
 import type { ErrorFacts } from "../errors.js";
 import type { LogEntry } from "../stream/log_lines.js";
@@ -9,11 +10,19 @@ import type { LostLease } from "../stream/received.js";
 import type { Report } from "../stream/reports.js";
 import type { SettleItem } from "../stream/settles.js";
 import type { LeasedJob, LeasedRun } from "../v1/job_pb.js";
+import type { HealthSettings } from "./shared_health.js";
 
 /** (id, delivery) of a lease. */
 export type Lease = readonly [id: bigint, delivery: bigint];
 
-/** What the thread of the stream starts with. */
+/** Has the thread hold the stream of another worker. */
+export interface Beginning {
+  readonly settings: StreamSettings;
+  /** The thread's end of the link to the worker's handlers. */
+  readonly port: MessagePort;
+}
+
+/** What a stream starts with. */
 export interface StreamSettings {
   readonly address: Address;
   /** The encoded `StreamOpen`. */
@@ -25,6 +34,8 @@ export interface StreamSettings {
   readonly windowBytes: number;
   /** The shared counters; see `Counter`. */
   readonly counters: SharedArrayBuffer;
+  /** The health port, if there is one. */
+  readonly health: HealthSettings | undefined;
 }
 
 /** What handlers have done and said since the last message, in one go. */
@@ -43,6 +54,9 @@ export type ToStream =
   | Outcomes
   /** Take no more jobs, and release those that are not among these. */
   | { readonly kind: "drain"; readonly keep: readonly Lease[] }
+  /** Take no jobs for a while, and release those that are not among these; or take jobs again. */
+  | { readonly kind: "pause"; readonly keep: readonly Lease[] }
+  | { readonly kind: "resume" }
   /** Release all that is held, but leave these to the server, which ends them. */
   | { readonly kind: "release"; readonly leave: readonly Lease[] }
   /** Drop a lease that another call has ended, or found to be lost. */
@@ -63,6 +77,10 @@ export interface Delivered {
 /** From the stream to the handlers. */
 export type FromStream =
   | Delivered
+  /** Jobs are taken again: those that came before this were released. */
+  | { readonly kind: "resumed" }
+  /** The health port is open. */
+  | { readonly kind: "listening"; readonly port: number }
   | { readonly kind: "opened" }
   | { readonly kind: "fence"; readonly number: number }
   | { readonly kind: "log"; readonly level: "info" | "warn" | "error"; readonly text: string }

@@ -3,8 +3,37 @@ import { interruptedRelease, type Received } from "../stream/received.js";
 import { Session } from "../stream/session.js";
 import type { SettleItem, SettleReport } from "../stream/settles.js";
 import { MEASURE_EVERY, Window } from "../stream/window.js";
-import { StreamOpenSchema, type StreamRequest, type StreamResponse } from "../v1/job_service_pb.js";
+import {
+  FailAction,
+  ReleaseReason,
+  StreamOpenSchema,
+  type StreamRequest,
+  type StreamResponse,
+} from "../v1/job_service_pb.js";
 import { Counter, type Lease, type Outcomes, type StreamSettings } from "./messages.js";
+
+/** The outcomes that the health port counts. */
+export const OUTCOMES = [
+  ...(["completed", "failed", "retried", "snoozed"] as const),
+  ...(["cancelled", "dead", "rate_limited", "released"] as const),
+] as const;
+/** One of them. */
+type OutcomeName = (typeof OUTCOMES)[number];
+
+const RELEASES: Partial<Record<ReleaseReason, OutcomeName>> = {
+  [ReleaseReason.SNOOZE]: "snoozed",
+  [ReleaseReason.LIMITED]: "rate_limited",
+};
+const FAILS: Partial<Record<FailAction, OutcomeName>> = {
+  [FailAction.CANCEL]: "cancelled",
+  [FailAction.DEAD]: "dead",
+};
+
+function outcomeOf(item: SettleItem): OutcomeName {
+  if (item.kind === "ack") return "completed";
+  if (item.kind === "release") return RELEASES[item.item.why] ?? "released";
+  return FAILS[item.item.then] ?? (item.isAsked ? "retried" : "failed");
+}
 
 /** The session with its window and its counters, as the thread of the stream uses it. */
 export class SharedSession {
@@ -13,7 +42,11 @@ export class SharedSession {
   private readonly window: Window;
   private readonly counters: BigInt64Array;
   private finished = 0;
-  private isClosed = false;
+  /** Whether it takes no more jobs. */
+  isDraining = false;
+  private isPaused = false;
+  /** Jobs by outcome, for the health port. */
+  readonly settled = Object.fromEntries(OUTCOMES.map((name) => [name, 0])) as Record<OutcomeName, number>;
 
   /** Makes the session of a worker. */
   constructor(settings: StreamSettings) {
@@ -30,6 +63,7 @@ export class SharedSession {
     for (const [[id, delivery], entry] of logs) this.session.log(id, delivery, entry);
     ackIds.forEach((id, index) => {
       const isHeld = this.session.ack(id, ackDeliveries[index] ?? 0n);
+      if (isHeld) this.settled.completed += 1;
       this.count(isHeld ? Counter.DONE : Counter.LOST);
     });
     for (const item of items) this.takeItem(item);
@@ -38,20 +72,22 @@ export class SharedSession {
 
   private takeItem(item: SettleItem): void {
     const counter = { ack: Counter.DONE, fail: Counter.FAILED, release: Counter.RELEASED }[item.kind];
-    this.count(this.session.settle(item) ? counter : Counter.LOST);
+    const isHeld = this.session.settle(item);
+    if (isHeld) this.settled[outcomeOf(item)] += 1;
+    this.count(isHeld ? counter : Counter.LOST);
   }
 
   /** Handles a frame of the server and returns what it brought. */
   handleFrame(frame: StreamResponse): Received {
     const now = performance.now();
     const received = this.session.handleFrame(now, frame);
-    if (this.isClosed) this.releaseReceived(received);
+    if (this.isDraining || this.isPaused) this.releaseReceived(received);
     for (const report of received.reports) this.countLate(report);
     this.measure(now);
     return received;
   }
 
-  /** Jobs that were leased before the server knew that this worker stops. */
+  /** Jobs that were leased before the server knew that this worker stops or pauses. */
   private releaseReceived(received: Received): void {
     for (const { id, delivery } of received.jobs) this.session.settle(interruptedRelease(id, delivery));
     for (const { firstId, delivery, payloads } of received.runs) {
@@ -71,8 +107,25 @@ export class SharedSession {
 
   /** Takes no more jobs, and releases all but those to keep. */
   drain(keep: readonly Lease[]): void {
-    this.isClosed = true;
+    this.isDraining = true;
     this.session.drain();
+    this.releaseOthers(keep);
+  }
+
+  /** Takes no jobs for a while, and releases all but those to keep. */
+  pauseWork(keep: readonly Lease[]): void {
+    this.isPaused = true;
+    this.session.setWindow(0);
+    this.releaseOthers(keep);
+  }
+
+  /** Takes jobs again. */
+  resumeWork(): void {
+    this.isPaused = false;
+    this.session.setWindow(this.window.size);
+  }
+
+  private releaseOthers(keep: readonly Lease[]): void {
     const kept = new Map(keep);
     for (const [id, delivery] of [...this.session.held]) {
       if (kept.get(id) !== delivery) this.takeItem(interruptedRelease(id, delivery));
@@ -105,7 +158,7 @@ export class SharedSession {
 
   /** Adapts the window to the work. */
   measure(now: number): void {
-    if (this.window.measure(now, this.finished)) this.session.setWindow(this.window.size);
+    if (this.window.measure(now, this.finished) && !this.isPaused) this.session.setWindow(this.window.size);
     this.updateCounters();
   }
 

@@ -41,8 +41,12 @@ export class Stream {
   private timer: NodeJS.Timeout | undefined;
   private isStepDue = false;
   private isStopped = false;
+  private broken: unknown;
   private wake: () => void = () => undefined;
   private lostAt: number | undefined;
+  private downSince: number | undefined = performance.now();
+  /** Streams that were opened after a break. */
+  reconnects = 0;
 
   /** Makes a stream; `run` opens it. */
   constructor(
@@ -67,6 +71,18 @@ export class Stream {
       this.handleEnd(error);
       await this.pause(error, tries);
     }
+    if (this.broken !== undefined) throw this.broken;
+  }
+
+  /** Ends the stream for a mistake in this package: other workers share this thread, and go on. */
+  fail(mistake: unknown): void {
+    this.broken ??= mistake;
+    this.stop();
+  }
+
+  /** Milliseconds without a stream; 0 with one. */
+  get downFor(): number {
+    return this.downSince === undefined ? 0 : Math.max(1, performance.now() - this.downSince);
   }
 
   /** Ends the call and opens no other. */
@@ -137,6 +153,7 @@ export class Stream {
       this.session.session.disconnect();
       this.session.updateCounters();
       if (this.isOpened) this.lostAt ??= performance.now();
+      this.downSince ??= performance.now();
       grpc.close();
     }
   }
@@ -183,9 +200,11 @@ export class Stream {
 
   private handleOpened(isResumed: boolean): void {
     this.isOpened = true;
+    this.downSince = undefined;
     if (this.lostAt === undefined) {
       this.events.log("info", `connected to ${this.target}`);
     } else {
+      this.reconnects += 1;
       const away = ((performance.now() - this.lostAt) / 1_000).toFixed(1);
       const kept = isResumed ? "its leases are kept" : "as a new session";
       this.events.log("info", `connected again to ${this.target} after ${away} s, ${kept}`);
@@ -202,10 +221,16 @@ export class Stream {
     return goaway.closeTime !== undefined && Date.now() >= messageMilliseconds(goaway.closeTime);
   }
 
-  /** Sends the frames that are due, and looks for a server that has fallen silent. */
   private step(): void {
-    const { call } = this;
-    if (!call) return;
+    try {
+      if (this.call) this.sendDue(this.call);
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  /** Sends the frames that are due, and looks for a server that has fallen silent. */
+  private sendDue(call: Call): void {
     const now = performance.now();
     this.session.measure(now);
     while (this.isWritable && !this.isHalfClosed) {

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { Client } from "../client.js";
 import { type JoblineError, LeaseLost, ResourceExhausted, Unavailable } from "../errors.js";
 import { pushFlow } from "../flows.js";
+import { opened } from "../sealing/payload_codec.js";
 import { errorOf } from "../status.js";
 import type { FlowNode } from "../v1/flow_service_pb.js";
 import type { Context } from "./context.js";
@@ -23,7 +24,8 @@ export async function childrenOf(client: Client, id: bigint): Promise<FlowNode[]
   const { jobs } = await client.admin.flows.getFlow(request);
   const byId = new Map(jobs.map((job) => [job.id, job]));
   const [parent] = jobs;
-  return (parent?.children ?? []).flatMap((child) => byId.get(child) ?? []);
+  const children = (parent?.children ?? []).flatMap((child) => byId.get(child) ?? []);
+  return children.map((child) => ({ ...child, result: opened(client.codec, child.result).data }));
 }
 
 /**
@@ -75,12 +77,7 @@ export class Children {
     const giveUpAt = performance.now() + FULL_MAX;
     while (await this.isReported(() => runner.holds(job))) {
       try {
-        await pushFlow(
-          this.client().admin,
-          outcome.children,
-          { id: job.id, delivery: job.delivery },
-          requestId,
-        );
+        await pushFlow(this.client(), outcome.children, { id: job.id, delivery: job.delivery }, requestId);
         runner.leave(job, false);
         return;
       } catch (caught) {

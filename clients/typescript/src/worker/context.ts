@@ -1,9 +1,10 @@
 import type { PushCall } from "../client.js";
-import { cutText, decodeJson, encode } from "../codec.js";
+import { cutText, decodeJson, encode, JSON_TYPE } from "../codec.js";
 import { InvalidArgument } from "../errors.js";
 import type { JobType } from "../job_type.js";
 import { type EnumName, enumNumber } from "../options.js";
 import type { Pushed } from "../push/answers.js";
+import { opened, type PayloadCodec } from "../sealing/payload_codec.js";
 import type { LogEntry } from "../stream/log_lines.js";
 import type { Report } from "../stream/reports.js";
 import type { FlowNode } from "../v1/flow_service_pb.js";
@@ -18,6 +19,8 @@ const LINE_BYTES_MAX = 16 << 10;
 
 /** What a context needs of its worker. */
 export interface ContextHost {
+  /** What opens payloads and seals results; undefined for tests, and without one. */
+  readonly codec?: PayloadCodec | undefined;
   /** Sends a report of a job, unless its lease is lost. */
   report(job: LeasedJob, report: Report): void;
   /** Sends a line for the log of a job. */
@@ -34,6 +37,7 @@ export class Context<S = unknown> {
   private spawned = 0;
   private saved: Uint8Array | undefined;
   private finishedPhases = 0;
+  private keyId = "";
   /** Why the handler should stop; undefined while it should go on. */
   cancelReason: CancelReason | undefined;
   /** When the signal fires at the latest: by the job's `attemptTimeout`, or because the worker stops. */
@@ -134,7 +138,7 @@ export class Context<S = unknown> {
 
   /** The bytes of the checkpoint; empty if there is none. */
   get checkpointBytes(): Uint8Array {
-    return this.saved ?? this.job.checkpoint;
+    return this.saved ?? opened(this.host.codec, this.job.checkpoint).data;
   }
 
   /**
@@ -142,12 +146,13 @@ export class Context<S = unknown> {
    * always before the job's outcome. Throws CodecError, and InvalidArgument for what is larger.
    */
   saveCheckpoint(value: unknown): void {
-    const { data } = encode(value);
-    if (data.length > CHECKPOINT_BYTES_MAX) {
-      throw new InvalidArgument(`a checkpoint is at most 64 KiB, not ${data.length} bytes`);
+    const { data, isJson } = encode(value);
+    const checkpoint = this.seal(data, isJson);
+    if (checkpoint.length > CHECKPOINT_BYTES_MAX) {
+      throw new InvalidArgument(`a checkpoint is at most 64 KiB, not ${checkpoint.length} bytes`);
     }
     this.saved = data;
-    this.host.report(this.job, { checkpoint: data });
+    this.host.report(this.job, { checkpoint });
   }
 
   /**
@@ -171,11 +176,12 @@ export class Context<S = unknown> {
    * once; pieces keep their order, and come before the job's outcome.
    */
   partial(value: unknown): void {
-    const { data } = encode(value);
-    if (data.length === 0 || data.length > PIECE_BYTES_MAX) {
-      throw new InvalidArgument(`a piece has 1 byte … 64 KiB, not ${data.length} bytes`);
+    const { data, isJson } = encode(value);
+    const partial = this.seal(data, isJson);
+    if (partial.length === 0 || partial.length > PIECE_BYTES_MAX) {
+      throw new InvalidArgument(`a piece has 1 byte … 64 KiB, not ${partial.length} bytes`);
     }
-    this.host.report(this.job, { partial: data });
+    this.host.report(this.job, { partial });
   }
 
   /** The name of the job's next phase; undefined if it has none, or all are finished. */
@@ -188,8 +194,29 @@ export class Context<S = unknown> {
     if (name !== this.phase) {
       throw new InvalidArgument(`the next phase of ${this.job} is ${this.phase ?? "none"}, not ${name}`);
     }
-    this.host.report(this.job, { phase: { name, result: encode(result).data } });
+    const { data, isJson } = encode(result);
+    this.host.report(this.job, { phase: { name, result: this.seal(data, isJson) } });
     this.finishedPhases += 1;
+  }
+
+  /** The result of a phase that an earlier attempt has finished, as JSON; undefined if there is none. */
+  phaseResult<T = unknown>(name: string): T | undefined {
+    const result = this.job.phaseResults[this.job.options.phases.indexOf(name)];
+    return result && (decodeJson(opened(this.host.codec, result).data) as T | undefined);
+  }
+
+  /** Opens the payload: results are sealed with its key. The worker calls this. */
+  open(payload: Uint8Array): Uint8Array {
+    const { data, keyId } = opened(this.host.codec, payload);
+    this.keyId = keyId;
+    return data;
+  }
+
+  /** Seals a result, if there is a codec; nothing stays nothing. The worker calls this. */
+  seal(data: Uint8Array, isJson: boolean): Uint8Array {
+    const { codec } = this.host;
+    if (!codec || data.length === 0) return data;
+    return codec.sealLike(data, isJson ? JSON_TYPE : "", this.keyId, this.group);
   }
 
   /**

@@ -20,7 +20,7 @@ export class LeasedJob {
     readonly queue: string,
     /** What it was pushed with; the jobs of a run share theirs. */
     readonly options: JobOptions,
-    /** Its payload. */
+    /** Its payload as it is stored: sealed, if it was pushed with a codec. */
     readonly payload: Uint8Array,
     private readonly message: LeasedJobMessage | undefined,
     private readonly run: LeasedRun | undefined,

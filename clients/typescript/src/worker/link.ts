@@ -1,5 +1,4 @@
-import { existsSync } from "node:fs";
-import { Worker as Thread } from "node:worker_threads";
+import type { MessagePort } from "node:worker_threads";
 import type { LogEntry } from "../stream/log_lines.js";
 import type { Report } from "../stream/reports.js";
 import type { SettleItem } from "../stream/settles.js";
@@ -12,6 +11,7 @@ import {
   type ToStream,
 } from "../thread/messages.js";
 import type { LeasedJob } from "./leased.js";
+import { openStream } from "./stream_thread.js";
 
 /** Milliseconds that outcomes may gather before the next handler begins, which might block the loop. */
 const GATHER_MAX = 1;
@@ -22,37 +22,29 @@ type Gathered = {
 
 /** The handlers' end of the link to the thread of the stream: outcomes gather, and go in one message. */
 export class Link {
-  private readonly thread: Thread;
+  private readonly port: MessagePort;
+  /** Ends the stream, if it has not ended by itself. */
+  readonly close: () => void;
   private gathered = nothing();
   private gatheredAt = 0;
   private isEmpty = true;
   private isEnded = false;
 
-  /** Starts the thread. `receive` gets what it says; an error of its own comes as "failed". */
+  /** Opens the stream. `receive` gets what its thread says; an error of the thread's own comes as "failed". */
   constructor(settings: StreamSettings, receive: (message: FromStream) => void) {
-    const module = new URL("../thread/main.js", import.meta.url);
-    if (module.protocol === "file:" && !existsSync(module)) {
-      throw new Error(
-        `the module of a worker's thread is missing: ${module}; keep @jobline/client out of bundles`,
-      );
-    }
-    this.thread = new Thread(module, { workerData: settings, name: "jobline-stream" });
-    this.thread.on("message", (message: FromStream) => {
-      if (message.kind === "ended") this.isEnded = true;
-      receive(message);
-    });
-    this.thread.on("error", (error: Error) => {
-      const facts = { reason: "WORKER_BROKE" };
-      receive({
-        kind: "failed",
-        name: "Internal",
-        message: `the stream's thread broke: ${error.message}`,
-        facts,
-      });
-    });
-    this.thread.on("exit", () => {
+    const { port, close } = openStream(settings, (error) => {
+      if (error) {
+        const message = `the stream's thread broke: ${error.message}`;
+        receive({ kind: "failed", name: "Internal", message, facts: { reason: "WORKER_BROKE" } });
+      }
       if (!this.isEnded) receive({ kind: "ended" });
       this.isEnded = true;
+    });
+    this.port = port;
+    this.close = close;
+    port.on("message", (message: FromStream) => {
+      if (message.kind === "ended") this.isEnded = true;
+      receive(message);
     });
   }
 
@@ -91,12 +83,7 @@ export class Link {
   /** Sends another message, after all that was gathered. */
   say(message: ToStream): void {
     this.flush();
-    if (!this.isEnded) this.thread.postMessage(message);
-  }
-
-  /** Ends the thread, if it has not ended by itself. */
-  async close(): Promise<void> {
-    await this.thread.terminate();
+    if (!this.isEnded) this.port.postMessage(message);
   }
 
   private begin(): void {
@@ -111,7 +98,7 @@ export class Link {
     const { gathered } = this;
     this.gathered = nothing();
     this.isEmpty = true;
-    if (!this.isEnded) this.thread.postMessage(gathered);
+    if (!this.isEnded) this.port.postMessage(gathered);
   }
 }
 
@@ -137,12 +124,19 @@ export interface WorkerStats {
   readonly waiting: number;
   /** How many jobs it asks to have at hand. */
   readonly window: number;
+  /** Whether it takes no jobs, after failures in a row. */
+  readonly paused: boolean;
   /** Whether there is a stream. */
   readonly connected: boolean;
 }
 
 /** Returns the counters that both threads share. */
-export function statsOf(counters: BigInt64Array, running: number, stuck: number): WorkerStats {
+export function statsOf(
+  counters: BigInt64Array,
+  running: number,
+  stuck: number,
+  paused: boolean,
+): WorkerStats {
   const at = (index: number) => Number(Atomics.load(counters, index));
   return {
     done: at(Counter.DONE),
@@ -152,7 +146,8 @@ export function statsOf(counters: BigInt64Array, running: number, stuck: number)
     running,
     stuck,
     waiting: Math.max(0, at(Counter.HELD) - running),
-    window: at(Counter.WINDOW),
+    window: paused ? 0 : at(Counter.WINDOW),
+    paused,
     connected: at(Counter.OPEN) === 1,
   };
 }

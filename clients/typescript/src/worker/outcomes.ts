@@ -1,6 +1,7 @@
 import { boundedMilliseconds, type Duration, milliseconds } from "../duration.js";
 import { InvalidArgument } from "../errors.js";
 import type { FlowJob } from "../flows.js";
+import { RevokeReason } from "../v1/job_service_pb.js";
 
 const DAY = 86_400_000;
 
@@ -101,8 +102,25 @@ export class WaitFor extends Outcome {
   }
 }
 
+/** Returns whether a handler has failed by what it threw or returned: asked to wait or to stop, it has not. */
+export function isFailure(outcome: unknown): boolean {
+  if (!(outcome instanceof Error)) return false;
+  return !(outcome instanceof Outcome) || outcome instanceof Retry || outcome instanceof Dead;
+}
+
 /** Why a handler should stop. */
 export type CancelReason = "cancelled" | "timeout" | "lease lost" | "queue deleted" | "stopping";
+
+const REASONS: Partial<Record<RevokeReason, CancelReason>> = {
+  [RevokeReason.CANCELLED]: "cancelled",
+  [RevokeReason.TIMEOUT]: "timeout",
+  [RevokeReason.QUEUE_DELETED]: "queue deleted",
+};
+
+/** Returns why a handler should stop whose lease the server has taken back. */
+export function cancelReasonOf(reason: RevokeReason): CancelReason {
+  return REASONS[reason] ?? "lease lost";
+}
 
 /** The reason of a handler's `AbortSignal`: the handler was asked to stop. */
 export class Stopped extends Outcome {

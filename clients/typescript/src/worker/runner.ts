@@ -1,6 +1,8 @@
-import type { Client, PushCall } from "../client.js";
+import type { PushCall } from "../client.js";
 import { decodePayload, type JobType } from "../job_type.js";
+import { isPromise } from "../promises.js";
 import type { Pushed } from "../push/answers.js";
+import type { PayloadCodec } from "../sealing/payload_codec.js";
 import type { LogEntry } from "../stream/log_lines.js";
 import type { LostLease } from "../stream/received.js";
 import type { Report } from "../stream/reports.js";
@@ -13,34 +15,16 @@ import { childrenOf } from "./children.js";
 import { Context, type ContextHost } from "./context.js";
 import { LeasedJob } from "./leased.js";
 import type { Link } from "./link.js";
-import { type Middleware, wrapped } from "./middleware.js";
-import type { CancelReason } from "./outcomes.js";
+import { wholeCall } from "./middleware.js";
+import { cancelReasonOf } from "./outcomes.js";
 import type { Route, Routes } from "./routes.js";
+import type { RunnerSettings } from "./runner_settings.js";
 import { Run } from "./runs.js";
-import { Settler, type SettlerSettings } from "./settler.js";
+import { Settler } from "./settler.js";
 import { cancelledItem, timedOutItem, unhandledItem } from "./settling.js";
 
 /** Handlers that begin in one turn of the event loop: the program's other work has a right to it, too. */
 const CALLS_A_TURN = 64;
-
-const REASONS: Partial<Record<RevokeReason, CancelReason>> = {
-  [RevokeReason.CANCELLED]: "cancelled",
-  [RevokeReason.TIMEOUT]: "timeout",
-  [RevokeReason.QUEUE_DELETED]: "queue deleted",
-};
-
-/** What a runner needs of its worker. */
-export interface RunnerSettings extends SettlerSettings {
-  readonly concurrency: number;
-  /** Milliseconds that a handler has to stop when it was asked to. */
-  readonly cancelGrace: number;
-  readonly middleware: readonly Middleware[];
-  readonly state: unknown;
-  /** The client for what handlers push and read. */
-  client(): Client;
-  /** Called when a handler has ended. */
-  ended(): void;
-}
 
 /** Runs jobs: finds their handlers, begins as many as may run at once, and settles each by its outcome. */
 export class Runner implements ContextHost {
@@ -52,6 +36,8 @@ export class Runner implements ContextHost {
   private isPumping = false;
   private isPumpDue = false;
   private isClosed = false;
+  private isPaused = false;
+  readonly codec: PayloadCodec | undefined;
   /** What runs. */
   readonly running = new Set<Run>();
   /** Handlers that ran on after their grace period. */
@@ -66,13 +52,14 @@ export class Runner implements ContextHost {
     const settled = (job: LeasedJob) => {
       if (this.holds(job)) this.held.delete(job.id);
     };
+    this.codec = settings.codec;
     this.settler = new Settler(link, settings, settled);
   }
 
   /** Takes what a frame brought. */
   take({ runs, jobs, lost }: Delivered): void {
     for (const lease of lost) this.lose(lease);
-    if (this.isClosed) return; // the thread of the stream releases them
+    if (this.isClosed || this.isPaused) return; // the thread of the stream releases them
     for (const run of runs) this.add(LeasedJob.ofRun(run));
     if (jobs.length > 0) for (const job of jobs) this.add([LeasedJob.ofMessage(job)]);
     this.pump();
@@ -87,6 +74,20 @@ export class Runner implements ContextHost {
   /** The jobs whose handlers run. */
   get runningJobs(): LeasedJob[] {
     return [...this.contexts.keys()];
+  }
+
+  /** Starts nothing for a while, and drops all but the jobs to keep: the thread of the stream releases them. */
+  pause(kept: readonly LeasedJob[]): void {
+    this.isPaused = true;
+    this.backlog.clear();
+    const left = kept.filter((job) => this.holds(job));
+    this.held.clear();
+    for (const job of left) this.held.set(job.id, job);
+  }
+
+  /** Starts jobs again. */
+  resume(): void {
+    this.isPaused = false;
   }
 
   /** Asks all handlers to stop. */
@@ -157,7 +158,7 @@ export class Runner implements ContextHost {
     if (job?.delivery !== delivery) return;
     const context = this.contexts.get(job);
     if (reason !== RevokeReason.CANCELLED) this.held.delete(id);
-    if (context) context.cancel(REASONS[reason] ?? "lease lost");
+    if (context) context.cancel(cancelReasonOf(reason));
     else if (reason === RevokeReason.CANCELLED) {
       this.held.delete(id);
       this.link.settle(cancelledItem(job));
@@ -197,7 +198,7 @@ export class Runner implements ContextHost {
       if (!this.holds(job)) continue; // its lease was lost while it waited
       const context = new Context(job, this, this.settings.state);
       try {
-        payloads.push(decodePayload(route.job, job.payload));
+        payloads.push(decodePayload(route.job, context.open(job.payload)));
         contexts.push(context);
       } catch (error) {
         this.settler.thrown(context, error);
@@ -207,19 +208,18 @@ export class Runner implements ContextHost {
     const run = new Run(contexts, this.settings.cancelGrace, (stuck) => this.giveUp(stuck));
     this.running.add(run);
     for (const context of contexts) this.contexts.set(context.job, context);
+    const { health } = this.settings;
+    if (health) {
+      run.began = performance.now();
+      health.running(this.contexts.size);
+    }
     this.call(route, run, payloads);
   }
 
   private call(route: Route, run: Run, payloads: readonly unknown[]): void {
     const { contexts } = run;
-    const call = () => {
-      const { call: one, batch } = route;
-      if (one) return one(payloads[0], contexts[0] as Context);
-      return batch?.(contexts.map((context, index) => ({ payload: payloads[index], context })));
-    };
-    const { middleware } = this.settings;
     try {
-      const value = (middleware.length === 0 ? call : wrapped(middleware, contexts, call))();
+      const value = wholeCall(this.settings, route, contexts, payloads)();
       if (isPromise(value)) {
         value.then(
           (settled) => this.handleReturned(route, run, settled),
@@ -258,6 +258,7 @@ export class Runner implements ContextHost {
     }
     this.running.delete(run);
     for (const { job } of run.contexts) this.contexts.delete(job);
+    this.settings.health?.ended(run.name, performance.now() - run.began, this.contexts.size);
     this.settings.ended();
     if (!this.isPumping) this.pumpSoon();
   }
@@ -283,10 +284,7 @@ export class Runner implements ContextHost {
       if (this.holds(job))
         this.settler.send(job, why === "cancelled" ? cancelledItem(job) : timedOutItem(job));
     }
+    this.settings.health?.abandoned(this.contexts.size);
     this.pumpSoon();
   }
-}
-
-function isPromise(value: unknown): value is Promise<unknown> {
-  return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
 }

@@ -4,6 +4,8 @@ import type { Context } from "./context.js";
 export class Run {
   /** Another run has its place, and what it says is dropped. */
   isGivenUp = false;
+  /** When it began, if somebody measures it. */
+  began = 0;
   private readonly timers: NodeJS.Timeout[] = [];
 
   /** Begins a run. */
@@ -17,6 +19,11 @@ export class Run {
       const timeout = timeoutOf(context);
       if (timeout > 0) this.startTimeout(context, timeout);
     }
+  }
+
+  /** The name of its jobs. */
+  get name(): string {
+    return this.contexts[0]?.job.name ?? "";
   }
 
   /** Ends the run. */

@@ -1,11 +1,15 @@
 import { hostname } from "node:os";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { type Address, MESSAGE_BYTES_MAX } from "../channel.js";
-import { type Duration, durationMessage, milliseconds } from "../duration.js";
+import { boundedMilliseconds, type Duration, durationMessage, milliseconds } from "../duration.js";
 import { InvalidArgument } from "../errors.js";
+import type { PayloadCodec } from "../sealing/payload_codec.js";
 import { WINDOW_MAX } from "../stream/window.js";
+import type { TraceMode } from "../tracing.js";
 import { StreamOpenSchema } from "../v1/job_service_pb.js";
 import { VERSION } from "../version.js";
+import { handlerDescription } from "./announced.js";
+import type { FailurePauseSettings } from "./failure_pause.js";
 import { type Logger, STDERR } from "./logger.js";
 import type { Middleware } from "./middleware.js";
 import type { Routes } from "./routes.js";
@@ -36,6 +40,27 @@ export interface WorkerOptions<S = unknown> extends Address {
   hardStop?: Duration;
   /** How long a handler has to stop when its job was cancelled or its lease is lost; default 30 s. */
   cancelGrace?: Duration;
+  /**
+   * After so many attempts that fail in a row the worker takes no jobs for `failurePause`, and gives back those that
+   * it has not begun; then one more failure is enough, until a job succeeds. Default: off.
+   */
+  pauseAfterFailures?: number;
+  /** How long it pauses then, up to 24 h; default 30 s. */
+  failurePause?: Duration;
+  /**
+   * Port of `/healthz` and `/metrics`; 0: one that the system chooses, which `worker.healthPort` tells. Default:
+   * none.
+   */
+  healthPort?: number;
+  /** The address that it listens on; default 127.0.0.1. */
+  healthHost?: string;
+  /** Opens payloads, and seals results and what handlers push: the codec of the clients that push. */
+  codec?: PayloadCodec;
+  /**
+   * The span of OpenTelemetry around a handler: it links to the push of its job ("link", the default), or is a
+   * child of it ("child", but a batch links to all); "off": none. Jobs that were pushed without a trace have none.
+   */
+  tracing?: TraceMode;
   /** Around each call of a handler, the first outermost. */
   middleware?: readonly Middleware<S>[];
   /** Makes `context.state` before the first job; disposed of after the last, if it can be. */
@@ -52,6 +77,11 @@ export interface Settings {
   readonly softStop: number;
   readonly hardStop: number;
   readonly cancelGrace: number;
+  readonly healthPort: number | undefined;
+  readonly healthHost: string;
+  readonly failurePause: FailurePauseSettings | undefined;
+  readonly codec: PayloadCodec | undefined;
+  readonly tracing: TraceMode;
   readonly logger: Logger;
 }
 
@@ -64,8 +94,27 @@ export function settingsOf<S>(options: WorkerOptions<S>): Settings {
     softStop: milliseconds(options.softStop ?? "20s", "softStop"),
     hardStop: milliseconds(options.hardStop ?? "5s", "hardStop"),
     cancelGrace: milliseconds(options.cancelGrace ?? "30s", "cancelGrace"),
+    healthPort:
+      options.healthPort === undefined ? undefined : whole("healthPort", options.healthPort, 0, 65_535),
+    healthHost: options.healthHost ?? "127.0.0.1",
+    failurePause: failurePauseOf(options),
+    codec: options.codec,
+    tracing: traceModeOf(options.tracing ?? "link"),
     logger: options.logger ?? STDERR,
   };
+}
+
+function failurePauseOf<S>(options: WorkerOptions<S>): FailurePauseSettings | undefined {
+  const pause = boundedMilliseconds(options.failurePause ?? "30s", "failurePause", 86_400_000);
+  const { pauseAfterFailures: given } = options;
+  return given === undefined
+    ? undefined
+    : { failures: whole("pauseAfterFailures", given, 1, 1_000_000), pause };
+}
+
+function traceModeOf(mode: TraceMode): TraceMode {
+  if (["link", "child", "off"].includes(mode)) return mode;
+  throw new InvalidArgument(`tracing: is "link", "child" or "off", not ${mode}`);
 }
 
 function whole(field: string, value: number, least: number, most: number): number {
@@ -91,7 +140,7 @@ export function openingOf<S>(options: WorkerOptions<S>, routes: Routes): Uint8Ar
       labels: { ...options.labels },
       language: `typescript/${VERSION}`,
     },
-    handlers: routes.all.map(({ job: { queue, name } }) => ({ queue, name })),
+    handlers: routes.all.map(({ job }) => handlerDescription(job, options.logger ?? STDERR)),
     queues: Object.entries(weights).map(([queue, weight]) => ({ queue, weight })),
     ...(options.lease !== undefined && { lease: durationMessage(options.lease, "lease") }),
     acceptsRuns: true,

@@ -1,3 +1,4 @@
+import { FailAction } from "../v1/job_service_pb.js";
 import type { Context } from "./context.js";
 import type { LeasedJob } from "./leased.js";
 import type { Link } from "./link.js";
@@ -9,6 +10,8 @@ import { failItem, failureOf, type Settlement, settlementOf } from "./settling.j
 export interface SettlerSettings {
   /** Where failures are logged. */
   readonly logger: Logger;
+  /** Notes an attempt that has failed, or a job that is done. */
+  noted(isFailure: boolean): void;
   /** Pushes the children of a job, which is held until then. */
   waitFor(context: Context, outcome: WaitFor): void;
 }
@@ -55,6 +58,9 @@ export class Settler {
   send(job: LeasedJob, settlement: Settlement): void {
     if (settlement === undefined) return;
     this.settled(job);
+    if (settlement === "ack" || settlement.kind === "ack") this.settings.noted(false);
+    else if (settlement.kind === "fail" && settlement.item.then === FailAction.RETRY)
+      this.settings.noted(true);
     // One that is lost goes too: the session drops it, and counts it.
     if (settlement === "ack") this.link.ack(job);
     else this.link.settle(settlement);

@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { cutText, encode } from "../codec.js";
 import { durationMessage, timestampMessage } from "../duration.js";
-import { CodecError } from "../errors.js";
+import { CodecError, KeyErased } from "../errors.js";
 import type { SettleItem } from "../stream/settles.js";
 import { JobErrorSchema } from "../v1/job_pb.js";
 import { FailAction, FailItemSchema, ReleaseItemSchema, ReleaseReason } from "../v1/job_service_pb.js";
@@ -24,7 +24,8 @@ export type Settlement = "ack" | SettleItem | undefined;
 export function settlementOf(context: Context, value: unknown): Settlement {
   if (value === undefined) return "ack";
   if (value instanceof Error) return failureOf(context, value);
-  const { data } = encode(value);
+  const plain = encode(value);
+  const data = context.seal(plain.data, plain.isJson);
   if (data.length > RESULT_BYTES_MAX) {
     throw new CodecError(`a result is at most 1 MiB, not ${data.length} bytes`);
   }
@@ -36,11 +37,13 @@ export function settlementOf(context: Context, value: unknown): Settlement {
 export function failureOf(context: Context, thrown: unknown): Settlement {
   const { job } = context;
   if (context.isStop(thrown)) return stoppedOf(context);
+  if (thrown instanceof KeyErased) return failItem(job, errorOf(thrown), FailAction.DEAD);
   if (!(thrown instanceof Outcome)) return failItem(job, errorOf(thrown));
   if (thrown instanceof Retry) {
     const wrong =
       thrown.cause === undefined ? { type: "Retry", message: thrown.message } : errorOf(thrown.cause);
-    return failItem(job, wrong, FailAction.RETRY, thrown.after);
+    const item = failItem(job, wrong, FailAction.RETRY, thrown.after);
+    return item.kind === "fail" ? { ...item, isAsked: true } : item;
   }
   if (thrown instanceof Snooze) return releaseItem(job, ReleaseReason.SNOOZE, thrown.after);
   if (thrown instanceof RateLimited) return limitedItem(job, thrown);

@@ -9,7 +9,7 @@ import { WorkerRun } from "./worker_run.js";
 
 const NOT_STARTED: WorkerStats = {
   ...{ done: 0, failed: 0, released: 0, lost: 0, running: 0 },
-  ...{ stuck: 0, waiting: 0, window: 0, connected: false },
+  ...{ stuck: 0, waiting: 0, window: 0, paused: false, connected: false },
 };
 
 /**
@@ -91,6 +91,11 @@ export class Worker<S = undefined> implements AsyncDisposable {
   /** What the worker has done since it started, and what it is doing. */
   get stats(): WorkerStats {
     return this.running?.stats ?? NOT_STARTED;
+  }
+
+  /** The port of `/healthz` and `/metrics`; undefined without one, and until it is open. */
+  get healthPort(): number | undefined {
+    return this.running?.healthPort;
   }
 
   private begun(): Promise<WorkerRun> {

@@ -2,8 +2,11 @@ import type { Address } from "../channel.js";
 import { Client } from "../client.js";
 import * as errors from "../errors.js";
 import { COUNTERS, type FromStream } from "../thread/messages.js";
+import { cellsFor, type HealthSettings, HealthWriter, labelsOf } from "../thread/shared_health.js";
 import { Children } from "./children.js";
 import { Drain, Stage } from "./drain.js";
+import { FailurePause } from "./failure_pause.js";
+import type { LeasedJob } from "./leased.js";
 import { Link, leaseOf, statsOf, type WorkerStats } from "./link.js";
 import type { Middleware } from "./middleware.js";
 import type { Routes } from "./routes.js";
@@ -27,6 +30,8 @@ export class WorkerRun {
   private readonly runner: Runner;
   private readonly drain: Drain;
   private readonly children: Children;
+  private readonly health: HealthWriter | undefined;
+  private readonly failures: FailurePause | undefined;
   private client: Client | undefined;
   private timer: NodeJS.Timeout | undefined;
   private isThreadEnded = false;
@@ -35,12 +40,20 @@ export class WorkerRun {
   private readonly opened = withResolvers<void>();
   private readonly finished = withResolvers<void>();
 
-  /** Starts the thread of the stream. */
+  /** The port of `/healthz` and `/metrics`, once it is open. */
+  healthPort: number | undefined;
+
+  /** Opens the stream, in its thread. */
   constructor(private readonly parts: RunParts) {
     const { settings, address, opening, routes, middleware, state } = parts;
     this.opened.promise.catch(() => undefined); // `start` may not be waiting any more
     this.finished.promise.catch(() => undefined);
     this.drain = new Drain(settings.softStop, settings.hardStop);
+    const health = healthOf(settings, routes);
+    this.health = health && new HealthWriter(health);
+    const { failurePause, logger } = settings;
+    this.failures =
+      failurePause && new FailurePause(failurePause, logger, (isPaused) => this.pause(isPaused));
     const sizes = routes.all.map((route) => Math.max(1, route.size));
     this.link = new Link(
       {
@@ -50,6 +63,7 @@ export class WorkerRun {
         window: settings.window,
         windowBytes: settings.windowBytes,
         counters: this.counters,
+        health,
       },
       (message) => this.handle(message),
     );
@@ -62,7 +76,11 @@ export class WorkerRun {
       logger: settings.logger,
       middleware,
       state,
+      health: this.health,
+      codec: settings.codec,
+      tracing: settings.tracing,
       client,
+      noted: (isFailure) => this.failures?.note(isFailure),
       ended: () => {
         if (this.drain.stage !== Stage.WORKING) this.step();
       },
@@ -91,11 +109,14 @@ export class WorkerRun {
   /** What the worker has done and is doing. */
   get stats(): WorkerStats {
     const running = this.runner.runningJobs.length;
-    return statsOf(new BigInt64Array(this.counters), running, this.runner.stuck.size);
+    const isPaused = this.failures?.isPaused ?? false;
+    return statsOf(new BigInt64Array(this.counters), running, this.runner.stuck.size, isPaused);
   }
 
   private connected(): Client {
-    this.client ??= new Client(this.parts.address);
+    const { codec, tracing } = this.parts.settings;
+    const own = { tracing: tracing !== "off", ...(codec && { codec }) };
+    this.client ??= new Client({ ...plainAddress(this.parts.address), ...own });
     return this.client;
   }
 
@@ -104,6 +125,8 @@ export class WorkerRun {
     if (message.kind === "delivered") this.runner.take(message);
     else if (message.kind === "fence") this.children.handleFence(message.number);
     else if (message.kind === "log") logger[message.level](message.text);
+    else if (message.kind === "resumed") this.runner.resume();
+    else if (message.kind === "listening") this.healthPort = message.port;
     else if (message.kind === "opened") this.opened.resolve();
     else if (message.kind === "failed") this.fail(message);
     else this.handleThreadEnd();
@@ -133,7 +156,7 @@ export class WorkerRun {
       if (stage === Stage.FINISHING) this.finish();
       else if (stage === Stage.CANCELLING) this.cancel();
       else if (stage === Stage.RELEASING) this.release();
-      else if (stage === Stage.STOPPED) void this.end();
+      else if (stage === Stage.STOPPED) this.end();
     }
     this.isStepping = false;
     clearTimeout(this.timer);
@@ -142,6 +165,17 @@ export class WorkerRun {
       const pause = Math.min(Math.max(1, Math.ceil(deadline - performance.now())), 2 ** 31 - 1);
       this.timer = setTimeout(() => this.step(), pause);
     }
+  }
+
+  /** Jobs that have begun: their handlers run, or their children are being pushed. */
+  private get begun(): LeasedJob[] {
+    return [...this.runner.runningJobs, ...[...this.children.pending].map((context) => context.job)];
+  }
+
+  private pause(isPaused: boolean): void {
+    const { begun } = this;
+    if (isPaused) this.runner.pause(begun); // until "resumed": what comes before that is released
+    this.link.say(isPaused ? { kind: "pause", keep: begun.map(leaseOf) } : { kind: "resume" });
   }
 
   /** Starts nothing more, releases jobs that have not started, and sets the deadline of the others. */
@@ -155,8 +189,8 @@ export class WorkerRun {
     );
     this.runner.close();
     this.runner.setDeadline(new Date(Date.now() + settings.softStop));
-    const kept = [...this.runner.runningJobs, ...[...this.children.pending].map((context) => context.job)];
-    this.link.say({ kind: "drain", keep: kept.map(leaseOf) });
+    this.failures?.close();
+    this.link.say({ kind: "drain", keep: this.begun.map(leaseOf) });
   }
 
   private cancel(): void {
@@ -176,9 +210,10 @@ export class WorkerRun {
     this.link.say({ kind: "release", leave: once.map(leaseOf) });
   }
 
-  private async end(): Promise<void> {
+  private end(): void {
     this.link.say({ kind: "stop" });
-    await this.link.close();
+    this.link.close();
+    this.health?.close();
     void this.client?.close(); // what handlers have not waited for may take its time
     this.parts.settings.logger.info("stopped");
     const closed = this.failure ?? new errors.ClientClosed("the worker has stopped");
@@ -186,6 +221,13 @@ export class WorkerRun {
     if (this.failure) this.finished.reject(this.failure);
     else this.finished.resolve();
   }
+}
+
+function healthOf(settings: Settings, routes: Routes): HealthSettings | undefined {
+  const { healthPort: port, healthHost: host, concurrency: slots } = settings;
+  if (port === undefined) return undefined;
+  const names = labelsOf(routes.all.map((route) => route.job.name));
+  return { host, port, slots, names, cells: cellsFor(names.length) };
 }
 
 function plainAddress({ target, tls, metadata }: Address): Address {

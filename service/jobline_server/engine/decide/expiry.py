@@ -1,4 +1,4 @@
-"""Expiry: ends leases that have expired.
+"""Expiry: ends leases that have expired, or whose job has crashed in a worker that lives.
 
 A lost worker with a hundred thousand jobs takes about a second, so the work is done in slices. A
 slice continues where the last one ended, and each job returns to its old place in its lane, so
@@ -7,6 +7,7 @@ the order does not depend on the slices.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from jobline_server.engine import effective, limits
@@ -23,8 +24,8 @@ _Kind = tuple[str, bool, EndReason, str]
 """The properties that jobs must share to share a fact: queue, volatile, reason, worker."""
 
 
-class _LostLease(NamedTuple):
-    """An expired lease of one job."""
+class LostLease(NamedTuple):
+    """A lease of one job that has expired, or whose job has crashed."""
 
     lease: RunLease | Job
     job_id: int
@@ -62,7 +63,7 @@ def expire_due(shard: ShardView, now: Now) -> bool:
 def _expire_slice(shard: ShardView, now: Now, lookups: list[LeaseLookup]) -> bool:
     """Examines due holders until the slice is full; returns whether all were examined."""
     clocks = shard.clocks
-    lost: list[_LostLease] = []
+    lost: list[LostLease] = []
     examined, is_over, is_complete = 0, False, True
     while len(lost) < limits.LOST_SLICE_JOBS and examined < limits.EXAMINED_SLICE_LEASES:
         lookup = clocks.next_lookup(now)
@@ -76,10 +77,10 @@ def _expire_slice(shard: ShardView, now: Now, lookups: list[LeaseLookup]) -> boo
             lost_max=limits.LOST_SLICE_JOBS - len(lost),
             examined_max=limits.EXAMINED_SLICE_LEASES - examined,
         )
-        lost += [_LostLease(lease, job_id, lookup.holder) for lease, job_id in found]
+        lost += [LostLease(lease, job_id, lookup.holder) for lease, job_id in found]
         # A holder without leases costs something, too.
         examined += lookup.examined - before + 1
-    _lose_leases(shard, now, lost)
+    lose_leases(shard, now, lost)
     for lookup in lookups:
         lookup.fold()
         # Only the last lookup of the slice can be incomplete.
@@ -90,12 +91,12 @@ def _expire_slice(shard: ShardView, now: Now, lookups: list[LeaseLookup]) -> boo
     return is_over
 
 
-def _lose_leases(shard: ShardView, now: Now, lost: list[_LostLease]) -> None:
+def lose_leases(shard: ShardView, now: Now, lost: Iterable[LostLease]) -> None:
     """Ends leases: each job uses up a stall and becomes READY, SCHEDULED, CANCELLED or DEAD; one
     that may be handed out only once is DEAD. A job that is cancelled stalls first, so that its
     history shows the lost lease.
     """
-    stalled: list[tuple[_LostLease, int]] = []
+    stalled: list[tuple[LostLease, int]] = []
     cancelled: tuple[list[int], list[int]] = ([], [])
     for lost_lease in lost:
         lease, job_id, owner = lost_lease.lease, lost_lease.job_id, lost_lease.owner
@@ -116,7 +117,7 @@ def _lose_leases(shard: ShardView, now: Now, lost: list[_LostLease]) -> None:
             shard.emit(JobsCancelled(now.wall_ms, ids, [1] * len(ids)), volatile=volatile)
 
 
-def _death_of(lost: _LostLease, goes_on_ms: int) -> EndReason | None:
+def _death_of(lost: LostLease, goes_on_ms: int) -> EndReason | None:
     """Returns why a job is DEAD that would go on at this time; None if it does."""
     options, settings = lost.owner.options, lost.owner.queue.settings
     if effective.is_once(options, settings):
@@ -135,7 +136,7 @@ def _pause_after(owner: Job | Lot, job_id: int, stalls: int) -> int:
     return effective.backoff_ms(owner.options, owner.queue.settings, job_id, stalls - 1)
 
 
-def _emit_stalled(shard: ShardView, now: Now, stalled: list[tuple[_LostLease, int]]) -> None:
+def _emit_stalled(shard: ShardView, now: Now, stalled: list[tuple[LostLease, int]]) -> None:
     """Emits one fact per kind. Their order does not matter: each job returns to its place."""
     alike: dict[_Kind, list[tuple[int, int]]] = {}
     for lost_lease, due_ms in stalled:
@@ -147,6 +148,6 @@ def _emit_stalled(shard: ShardView, now: Now, stalled: list[tuple[_LostLease, in
         shard.emit(fact, volatile=volatile)
 
 
-def _kind_of(lost: _LostLease) -> _Kind:
+def _kind_of(lost: LostLease) -> _Kind:
     owner = lost.owner
     return owner.queue.name, owner.volatile, lost.reason, lost.holder.worker

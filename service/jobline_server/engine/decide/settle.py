@@ -8,6 +8,7 @@ ended under this lease.
 from __future__ import annotations
 
 from itertools import groupby
+from typing import cast
 
 from jobline_server.engine import effective, limits
 from jobline_server.engine.commands import (
@@ -17,6 +18,7 @@ from jobline_server.engine.commands import (
     NotDone,
     ReleaseItem,
 )
+from jobline_server.engine.decide.expiry import LostLease, lose_leases
 from jobline_server.engine.decide.group_limits import limit_group_as_told
 from jobline_server.engine.decide.logs import log_lines
 from jobline_server.engine.decide.phases import finish_phase, progress_of
@@ -27,6 +29,7 @@ from jobline_server.engine.entries import (
     JobsCancelled,
     JobsReleased,
 )
+from jobline_server.engine.holder import Holder
 from jobline_server.engine.job import Job
 from jobline_server.engine.lot import Lot, RunLease
 from jobline_server.engine.report_entries import JobReported
@@ -49,6 +52,7 @@ _THEN_DEAD, _THEN_CANCEL = FailAction.DEAD, FailAction.CANCEL
 _DONE, _CANCELLED = SettleOutcome.DONE, SettleOutcome.CANCELLED
 _LEASE_LOST, _NOT_FOUND = SettleOutcome.LEASE_LOST, SettleOutcome.NOT_FOUND
 _READY, _SCHEDULED = JobState.READY, JobState.SCHEDULED
+_CRASHED = ReleaseReason.CRASHED
 
 _Kind = tuple[str, ReleaseReason, str, bool]
 """The properties that jobs must share to share a fact: queue, reason, worker, volatile."""
@@ -139,17 +143,23 @@ def _death_of(
 
 def decide_release(shard: ShardView, now: Now, items: list[ReleaseItem]) -> NotDone:
     """Releases jobs without using up an attempt. Those without a delay return to their old place
-    in their lanes. Returns the outcomes that are not DONE, by index.
+    in their lanes. Those that crashed use up a stall. Returns the outcomes that are not DONE, by
+    index.
     """
     shard.clocks.advance(now)
     exceptions: NotDone = []
     batch: dict[int, tuple[_Kind, int]] = {}
+    crashed: dict[int, LostLease] = {}
     for index, item in enumerate(items):
         lease = held(shard, item.id, item.delivery)
         if isinstance(lease, SettleOutcome):
             exceptions.append((index, lease))
-        elif item.id in batch:
+        elif item.id in batch or item.id in crashed:
             exceptions.append((index, _LEASE_LOST))
+        elif item.why is _CRASHED:
+            crashed[item.id] = LostLease(lease, item.id, cast(Holder, lease.holder))
+            if isinstance(lease, Job) and lease.cancel_requested:
+                exceptions.append((index, _CANCELLED))
         elif isinstance(lease, Job) and lease.cancel_requested:
             shard.emit(JobsCancelled(now.wall_ms, [item.id], [1]), volatile=lease.volatile)
             exceptions.append((index, _CANCELLED))
@@ -165,6 +175,7 @@ def decide_release(shard: ShardView, now: Now, items: list[ReleaseItem]) -> NotD
                     limit_as_told(shard, now, lease, item.until_ms)
             batch[item.id] = (_kind_of(lease, item.why), run_at_ms)
     _emit_released(shard, now, batch)
+    lose_leases(shard, now, crashed.values())
     return exceptions
 
 

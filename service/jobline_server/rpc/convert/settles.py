@@ -113,6 +113,8 @@ def releases(
 def _release(item: job_service_pb2.ReleaseItem) -> ReleaseItem:
     check_own_fields(item)
     limited = _limited(item) if item.limiter or item.HasField("until") else (0, "")
+    if item.HasField("delay") and item.why == job_service_pb2.RELEASE_REASON_CRASHED:
+        raise fields.invalid("delay", "is the job's own backoff where it has CRASHED")
     return ReleaseItem(
         item.id,
         item.delivery,

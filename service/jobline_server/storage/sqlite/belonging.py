@@ -54,7 +54,7 @@ class EndedFile(Protocol):
 
 def check_watermark(connection: sqlite3.Connection, file: Path, losses: Losses) -> None:
     """Refuses a store whose watermark file is missing."""
-    _, promised, _ = connection.execute(_SQL["note"]).fetchone()
+    _, promised, _ = note_of(connection)
     if promised and not file.exists():
         losses.meet(f"{file.name}: {PROMISE_MISSING}")
 
@@ -69,6 +69,13 @@ def note_ended(connection: sqlite3.Connection, syncs: int) -> None:
     connection.execute(_SQL["note_ended"], {"syncs": syncs})
 
 
+def note_of(connection: sqlite3.Connection) -> tuple[int, bool, int | None]:
+    """Returns what a store notes: its identity, whether there is a watermark file, and how often
+    its finished.db had been synced, None before the first time."""
+    identity, promised, ended_syncs = connection.execute(_SQL["note"]).fetchone()
+    return identity, bool(promised), ended_syncs
+
+
 def mark(connection: sqlite3.Connection) -> EndedMark:
     """Returns the mark of a finished.db."""
     return EndedMark(*connection.execute(_SQL["mark"]).fetchone())
@@ -81,10 +88,9 @@ def belong_to(connection: sqlite3.Connection, identity: int) -> None:
 
 async def join(database: Database, ended_file: EndedFile, losses: Losses) -> None:
     """Refuses a finished.db that is not the one that the store had, or takes a new one."""
-    note = await database.run(lambda raw: raw.execute(_SQL["note"]).fetchone())
-    identity, _, ended_syncs = note
+    identity, _, ended_syncs = await database.run(note_of)
     found = await ended_file.mark()
-    case = _case_of(identity, ended_syncs, found)
+    case = case_of(identity, ended_syncs, found)
     if case is not None:
         losses.meet(f"finished.db: {case}")
     if found.identity != identity:
@@ -94,7 +100,8 @@ async def join(database: Database, ended_file: EndedFile, losses: Losses) -> Non
         await database.transact(partial(note_ended, syncs=found.syncs), SQLITE_PAGE_BYTES)
 
 
-def _case_of(identity: int, ended_syncs: int | None, found: EndedMark) -> RecoveryCase | None:
+def case_of(identity: int, ended_syncs: int | None, found: EndedMark) -> RecoveryCase | None:
+    """Returns what is wrong with a finished.db, by what the store notes of its own, or None."""
     if found.identity not in (None, identity):
         return FINISHED_OF_ANOTHER
     if ended_syncs is None:

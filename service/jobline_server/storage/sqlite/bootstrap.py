@@ -115,8 +115,13 @@ def check_format(connection: sqlite3.Connection, file: str, ours: Format) -> Non
         raise StoreRefused(
             f"{file} has format {found_version}; this version reads format {ours.version}"
         )
-    if _schema_of(connection) != _schema_as_made(ours.script):
+    if not has_schema_of(connection, ours):
         raise StoreRefused(f"{file} is damaged: its schema is not the one of format {ours.version}")
+
+
+def has_schema_of(connection: sqlite3.Connection, ours: Format) -> bool:
+    """Returns whether the schema of a file is that of a format, to the letter."""
+    return _schema_of(connection) == _schema_as_made(ours.script)
 
 
 def _filled(name: str, values: Mapping[str, str]) -> str:
@@ -155,7 +160,7 @@ def compare_with_watermark(
     for *columns, checksum in connection.execute(_SQL["all_shard_rows"]).fetchall():
         row = ShardRow(*columns)
         watermark = watermarks.read(row.shard)
-        case = _case_of(connection, row, watermark, checksum)
+        case = case_of(connection, row, watermark, checksum)
         if case.decision is Decision.GO_ON:
             continue
         acknowledged = (
@@ -166,12 +171,13 @@ def compare_with_watermark(
         watermarks.renew(row.shard)
 
 
-def _case_of(
+def case_of(
     connection: sqlite3.Connection,
     row: ShardRow,
     watermark: CommitMark | Unreadable | None,
     checksum: int,
 ) -> RecoveryCase:
+    """Returns the case of a shard row, by the checksum that stands with it and its watermark."""
     if not all(isinstance(column, int) for column in astuple(row)):
         return CHECKPOINT_UNREADABLE
     if checksum != checkpoint_checksum_of(

@@ -62,7 +62,7 @@ class _Page:
         first_id = max(found[0], after_id + 1)
         left = found[0] + found[1] - first_id
         count = min(left, self.room_jobs)
-        row = _row(found)
+        row = row_of(found)
         if row is None:
             self.bad.append((first_id, count))
         else:
@@ -88,7 +88,7 @@ def find_many(connection: sqlite3.Connection, job_ids: Sequence[int]) -> EndedLo
             if found is None or job_id >= found[0] + found[1]:
                 continue  # the row before may still hold the ids behind this one
             first_id, end_id = found[0], found[0] + found[1]
-            row = _row(found)
+            row = row_of(found)
             size += len(row.blob) if row is not None else 0
         if row is None:
             bad.append(job_id)
@@ -128,8 +128,9 @@ def dead_statistics(connection: sqlite3.Connection, queue: str) -> list[DeadGrou
     return [DeadGroup(*group) for group in found]
 
 
-def _row(found: Sequence[Any]) -> EndedRow | None:
-    """Returns a row from the columns of `part_of` and `walk`; None if its checksum is bad."""
+def row_of(found: Sequence[Any]) -> EndedRow | None:
+    """Returns a row from the columns of `part_of`, `walk` and `every_part`; None if its checksum is
+    bad."""
     _, _, queue, state, former_state, stale_ms, ended_ms, reason = found[:8]
     run_first, run_count, checksum, due_ms, keep_count = found[8:13]
     name, error_type, error_message, blob, retry_ms, delete_after_ms, delete_ms = found[13:]

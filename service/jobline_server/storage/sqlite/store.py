@@ -50,6 +50,9 @@ START_BYTES = 1 << 20
 # row.
 _ROW_BYTES = 2 * SQLITE_PAGE_BYTES
 
+LOCK_FILE = "lock"
+PROMISE_FILE = "promise"
+
 
 @dataclass(frozen=True, slots=True)
 class SqliteSettings:
@@ -70,7 +73,7 @@ class SqliteStore:
         self._directory = directory
         self._settings = settings or SqliteSettings()
         self.losses = self._settings.losses
-        self._lock = DirectoryLock(directory / "lock")
+        self._lock = DirectoryLock(directory / LOCK_FILE)
         self.space = DirectorySpace(
             directory,
             ballast_bytes=self._settings.ballast_bytes,
@@ -106,7 +109,7 @@ class SqliteStore:
             found = await self._database.run(partial(bootstrap.prepare, shards=shards))
             losses = self.losses
             await self._database.run(partial(bootstrap.check_structure, losses=losses))
-            mark_file = self._directory / "promise"
+            mark_file = self._directory / PROMISE_FILE
             missing = partial(belonging.check_watermark, file=mark_file, losses=losses)
             await self._database.run(missing)
             marks = self._watermarks = WatermarkFile(mark_file, found)

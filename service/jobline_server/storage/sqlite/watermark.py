@@ -50,16 +50,12 @@ class WatermarkFile:
         """Returns the mark of a shard, None if there is none."""
         if self._map is None:
             return Unreadable.UNREADABLE
-        slots = [self._slot(shard, turn) for turn in (0, 1)]
-        watermarks = [slot for slot in slots if isinstance(slot, CommitMark)]
-        if watermarks:
-            return max(watermarks, key=lambda watermark: (watermark.epoch, watermark.offset))
-        return Unreadable.UNREADABLE if Unreadable.UNREADABLE in slots else None
+        return mark_in(self._map, shard)
 
     def keep(self, shard: int, epoch: int, offset: int, chain: int, id_ceiling: int) -> None:
         """Writes the mark of a commit that is durable."""
         body = _BODY.pack(epoch, offset, id_ceiling, chain)
-        start = self._start(shard, offset & 1)
+        start = _start(shard, offset & 1)
         self._mapping[start : start + _SLOT_BYTES] = body + _CHECKSUM.pack(zlib.crc32(body))
 
     def renew(self, shard: int) -> None:
@@ -68,7 +64,7 @@ class WatermarkFile:
             self._file.unlink()
             self._make()
             self._map = self._mapped()
-        start = self._start(shard, 0)
+        start = _start(shard, 0)
         self._mapping[start : start + 2 * _SLOT_BYTES] = _NEVER_WRITTEN * 2
 
     def sync(self) -> None:
@@ -89,27 +85,8 @@ class WatermarkFile:
             raise RuntimeError("the watermark is closed, or unreadable and must be renewed first")
         return self._map
 
-    def _start(self, shard: int, turn: int) -> int:
-        return _HEADER.size + (2 * shard + turn) * _SLOT_BYTES
-
-    def _slot(self, shard: int, turn: int) -> CommitMark | Unreadable | None:
-        start = self._start(shard, turn)
-        slot = self._mapping[start : start + _SLOT_BYTES]
-        if slot == _NEVER_WRITTEN:
-            return None
-        body, checksum = slot[: _BODY.size], slot[_BODY.size :]
-        if _CHECKSUM.unpack(checksum)[0] != zlib.crc32(body):
-            return Unreadable.UNREADABLE
-        epoch, offset, id_ceiling, chain = _BODY.unpack(body)
-        return CommitMark(epoch=epoch, offset=offset, chain=chain, id_ceiling=id_ceiling)
-
-    def _header(self) -> bytes:
-        counted = struct.pack("<8sI", _MAGIC, self._shards)
-        return _HEADER.pack(_MAGIC, self._shards, zlib.crc32(counted))
-
     def _is_ours(self) -> bool:
-        content = self._file.read_bytes()
-        return len(content) == self._size and content[: _HEADER.size] == self._header()
+        return is_whole(self._file.read_bytes(), self._shards)
 
     def _make(self) -> None:
         # Written under another name first, so that the file is whole or not there; and written, not
@@ -117,7 +94,7 @@ class WatermarkFile:
         draft = self._file.with_name(self._file.name + ".new")
         descriptor = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
-            os.write(descriptor, self._header() + bytes(self._size - _HEADER.size))
+            os.write(descriptor, _header(self._shards) + bytes(self._size - _HEADER.size))
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
@@ -127,3 +104,39 @@ class WatermarkFile:
     def _mapped(self) -> mmap.mmap:
         with self._file.open("r+b") as file:
             return mmap.mmap(file.fileno(), self._size)
+
+
+def is_whole(content: bytes, shards: int) -> bool:
+    """Returns whether this is the content of a watermark file of so many shards."""
+    size = _HEADER.size + 2 * shards * _SLOT_BYTES
+    return len(content) == size and content[: _HEADER.size] == _header(shards)
+
+
+def mark_in(content: bytes | mmap.mmap, shard: int) -> CommitMark | Unreadable | None:
+    """Returns the mark of a shard in the content of a whole file, None if there is none."""
+    slots = [_slot(content, shard, turn) for turn in (0, 1)]
+    watermarks = [slot for slot in slots if isinstance(slot, CommitMark)]
+    if watermarks:
+        return max(watermarks, key=lambda watermark: (watermark.epoch, watermark.offset))
+    return Unreadable.UNREADABLE if Unreadable.UNREADABLE in slots else None
+
+
+def _header(shards: int) -> bytes:
+    counted = struct.pack("<8sI", _MAGIC, shards)
+    return _HEADER.pack(_MAGIC, shards, zlib.crc32(counted))
+
+
+def _start(shard: int, turn: int) -> int:
+    return _HEADER.size + (2 * shard + turn) * _SLOT_BYTES
+
+
+def _slot(content: bytes | mmap.mmap, shard: int, turn: int) -> CommitMark | Unreadable | None:
+    start = _start(shard, turn)
+    slot = content[start : start + _SLOT_BYTES]
+    if slot == _NEVER_WRITTEN:
+        return None
+    body, checksum = slot[: _BODY.size], slot[_BODY.size :]
+    if _CHECKSUM.unpack(checksum)[0] != zlib.crc32(body):
+        return Unreadable.UNREADABLE
+    epoch, offset, id_ceiling, chain = _BODY.unpack(body)
+    return CommitMark(epoch=epoch, offset=offset, chain=chain, id_ceiling=id_ceiling)

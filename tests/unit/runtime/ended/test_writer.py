@@ -10,6 +10,7 @@ import pytest
 
 from jobline_server.engine.commands import Push, Refused
 from jobline_server.engine.decide.admin import decide_cancel
+from jobline_server.engine.endings import Ending
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, JobState
 from jobline_server.runtime import pace
@@ -58,6 +59,51 @@ async def test_what_a_full_disk_kept_out_is_written_with_what_came_later(
     await runtime.ended.writer.sync()
     states = [(await runtime.jobs.get_job(job_id)).state for job_id in (first, second, third)]
     assert states == [JobState.COMPLETED] * 3
+
+
+async def test_what_many_jobs_left_is_taken_in_steps_of_the_loop(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others have their turn between them, and nobody has to write for the last to be taken."""
+    monkeypatch.setattr(writer_module, "TAKEN_JOBS", 1)
+    buffer = runtime.ended.writer._buffer
+    jobs = [await completed(runtime, queue) for queue in ("a", "b", "c")]
+    line = [*buffer._pending.values()]
+    buffer._pending.clear()
+    runtime.ended.writer._add(line)
+    steps = []
+    while len(buffer._pending) < len(jobs):
+        steps.append(len(buffer._pending))
+        await asyncio.sleep(0)
+    assert steps == [1, 2]
+    states = [(await runtime.jobs.get_job(job_id)).state for job_id in jobs]
+    assert states == [JobState.COMPLETED] * 3
+
+
+async def test_what_cannot_be_taken_in_a_later_step_fails_the_next_write(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It stays in line: no step of the loop loses it, and none ends the loop."""
+    monkeypatch.setattr(writer_module, "TAKEN_JOBS", 1)
+    buffer = runtime.ended.writer._buffer
+    jobs = [await completed(runtime, queue) for queue in ("a", "b")]
+    line = [*buffer._pending.values()]
+    buffer._pending.clear()
+    taken = buffer._take
+
+    def take(_buffer: object, ending: Ending) -> int:
+        if ending is line[1]:
+            raise MemoryError("none left")
+        return taken(ending)
+
+    monkeypatch.setattr(type(buffer), "_take", take)
+    runtime.ended.writer._add(line)
+    await asyncio.sleep(0)
+    with pytest.raises(MemoryError):
+        await runtime.ended.write()
+    monkeypatch.undo()
+    states = [(await runtime.jobs.get_job(job_id)).state for job_id in jobs]
+    assert states == [JobState.COMPLETED] * 2
 
 
 async def test_the_rest_of_what_was_taken_follows_the_piece_that_failed(

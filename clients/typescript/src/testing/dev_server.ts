@@ -1,0 +1,72 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import type { Socket } from "node:net";
+import { createInterface } from "node:readline";
+
+/** Milliseconds that the command has to say that it is ready. */
+const START_MAX = 60_000;
+/** Characters of its stderr that an error shows. */
+const STDERR_SHOWN = 2_000;
+const INSTALL =
+  "Install it with `pip install jobline-server`, or say where it is: the option `command`, or JOBLINE_COMMAND";
+const ARGUMENTS = ["dev", "--memory", "--clock=manual", "--port", "0", "--json", "--until-eof"];
+
+/** Returns the command that starts a server: of the option, of JOBLINE_COMMAND, else `jobline` of the PATH. */
+function commandOf(option: string | undefined): string {
+  return option || process.env.JOBLINE_COMMAND || "jobline";
+}
+
+/** Variables of Jobline are settings of some other server, or of clients. */
+function plainEnvironment(): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("JOBLINE_")));
+}
+
+/** Starts a server in memory, whose clock is moved by hand; it ends with this process. Returns its address. */
+export async function startDevServer(option: string | undefined): Promise<string> {
+  const command = commandOf(option);
+  const child = spawn(command, ARGUMENTS, { stdio: ["pipe", "pipe", "pipe"], env: plainEnvironment() });
+  let said = "";
+  child.stderr.on("data", (text: Buffer) => {
+    said = (said + text.toString()).slice(-STDERR_SHOWN);
+  });
+  child.stdin.on("error", () => undefined);
+  try {
+    const address = await readyAddress(child);
+    letGo(child);
+    return address;
+  } catch (error) {
+    child.kill("SIGKILL");
+    const why = (error as NodeJS.ErrnoException).code === "ENOENT" ? "there is no such command" : error;
+    const more = said.trim() && `\nIt said:\n${said.trim()}`;
+    throw new Error(`\`${command} dev\` did not start: ${why}. ${INSTALL}.${more}`, { cause: error });
+  }
+}
+
+function readyAddress(child: ChildProcess): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(
+      () => reject(new Error(`it was not ready after ${START_MAX / 1_000} s`)),
+      START_MAX,
+    );
+    const end = (error: Error) => {
+      clearTimeout(timer);
+      reject(error);
+    };
+    child.once("error", end);
+    // `close` and not `exit`: by then all that it said has been read.
+    child.once("close", (code) => end(new Error(`it ended with code ${code}`)));
+    createInterface({ input: child.stdout as Socket }).once("line", (line) => {
+      clearTimeout(timer);
+      try {
+        resolve(String((JSON.parse(line) as { grpc: unknown }).grpc));
+      } catch {
+        reject(new Error(`it said ${JSON.stringify(line.slice(0, 200))}`));
+      }
+    });
+  });
+}
+
+/** The server does not keep this process alive, and stops at the end of its stdin: with this process. */
+function letGo(child: ChildProcess): void {
+  child.unref();
+  for (const pipe of [child.stdin, child.stdout, child.stderr]) (pipe as unknown as Socket).unref();
+}

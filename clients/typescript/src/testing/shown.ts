@@ -1,0 +1,27 @@
+import type { PushedConditions } from "./conditions.js";
+import type { SeenJob } from "./seen_job.js";
+
+const JOBS_SHOWN = 20;
+const CHARACTERS_SHOWN = 200;
+
+/** Returns what was asked for, in words. */
+export function described(wanted: PushedConditions): string {
+  const parts = Object.entries(wanted).map(([name, value]) => `${name}=${textOf(value)}`);
+  return parts.join(", ") || "any";
+}
+
+/** Returns jobs as lines of a message. */
+export function shown(jobs: readonly SeenJob[]): string {
+  const lines = jobs.slice(0, JOBS_SHOWN).map(({ id, queue, name, state, payload }) => {
+    const text = textOf(payload);
+    const cut = text.length > CHARACTERS_SHOWN ? `${text.slice(0, CHARACTERS_SHOWN)}…` : text;
+    return `  ${id} ${name ? `${queue}/${name}` : queue} ${state} ${cut}`;
+  });
+  if (jobs.length > JOBS_SHOWN) lines.push(`  and ${jobs.length - JOBS_SHOWN} more`);
+  return lines.join("\n") || "  none";
+}
+
+function textOf(value: unknown): string {
+  if (value instanceof Uint8Array) return `${value.length} bytes`;
+  return JSON.stringify(value, (_, one) => (typeof one === "bigint" ? String(one) : one)) ?? "nothing";
+}

@@ -1,0 +1,77 @@
+"""`jobline doctor`: what stands between it and the server, and who may call."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+import pytest
+
+from jobline.cli.doctor_stream import access
+from jobline.cli.exit_codes import Exit
+from jobline.cli.findings import Health
+
+
+@contextmanager
+def proxy(target: str, quiet_seconds: float) -> Iterator[str]:
+    """Passes bytes on, and closes a connection on which nothing has come for so long."""
+    host, _, port = target.rpartition(":")
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def pump(source: socket.socket, sink: socket.socket) -> None:
+        source.settimeout(quiet_seconds)
+        with source, sink, suppress(OSError):
+            while piece := source.recv(65_536):
+                sink.sendall(piece)
+
+    def serve() -> None:
+        with suppress(OSError):
+            while True:
+                near, _ = listener.accept()
+                far = socket.create_connection((host, int(port)))
+                for pair in ((near, far), (far, near)):
+                    threading.Thread(target=pump, args=pair, daemon=True).start()
+
+    threading.Thread(target=serve, daemon=True).start()
+    with listener:
+        yield f"127.0.0.1:{listener.getsockname()[1]}"
+        with suppress(OSError):
+            listener.shutdown(socket.SHUT_RDWR)
+
+
+def test_a_proxy_that_cuts_quiet_streams_is_found(jobline, served):
+    with proxy(served["grpc"], quiet_seconds=1) as between:
+        ended = jobline("doctor", "--read-only", "--idle", "3s", server=between)
+    assert ended.code == Exit.FAILED
+    assert "quiet stream  cut after" in ended.out
+    assert "raise its timeouts" in ended.out
+
+
+def test_a_quiet_stream_that_stays_is_said(jobline, served):
+    ended = jobline("doctor", "--read-only", "--idle", "200ms", "--json")
+    assert ended.code == Exit.OK
+    found = {line["what"]: line["found"] for line in ended.lines}
+    assert found["quiet stream"] == "held for 200 ms"
+    assert found["stream"].startswith("the first message in")
+
+
+def test_a_port_that_is_mute_has_no_stream(jobline):
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        ended = jobline("doctor", server=f"127.0.0.1:{mute.getsockname()[1]}")
+    assert ended.code == Exit.FAILED
+
+
+@pytest.mark.parametrize(
+    ("server", "health"),
+    [
+        ("localhost:7070", Health.FINE),
+        ("[::1]:7070", Health.FINE),
+        ("unix:/run/jobline.sock", Health.FINE),
+        ("10.0.0.7:7070", Health.WORRYING),
+        ("queue.example:7070", Health.WORRYING),
+    ],
+)
+def test_an_address_that_others_reach_is_worth_a_word(server, health):
+    assert access(server).health is health
