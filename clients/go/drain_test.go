@@ -134,7 +134,7 @@ func TestStuckHandlerIsReplacedAndLogged(t *testing.T) {
 	client, ctx, queue := newClient(t, nil), newContext(t), newQueue(t)
 	log, free := &lines{}, make(chan struct{})
 	worker := newWorker(t, jobline.WorkerOptions{
-		Concurrency: 1, CancelGrace: 50 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(log, nil)),
+		Concurrency: 1, CancelGrace: 50 * time.Millisecond, HealthAddress: ":0", Logger: slog.New(slog.NewTextHandler(log, nil)),
 	})
 	jobline.Handle(worker, queue, "stuck", func(context.Context, *jobline.Job[int]) (int, error) {
 		<-free
@@ -149,6 +149,9 @@ func TestStuckHandlerIsReplacedAndLogged(t *testing.T) {
 	got := must[int](t)(jobline.PushAndWait[int](ctx, client, queue, 1, &jobline.PushOptions{Name: "quick"}))
 	if got != 7 || worker.Stats().Stuck != 1 || !log.has("ignores its end") || !log.has("drain_test.go") {
 		t.Errorf("got %d, stats %+v", got, worker.Stats())
+	}
+	if _, said := ask(t, "GET", worker.HealthAddress(), "/metrics"); !strings.Contains(said, "jobline_worker_abandoned_handlers_total 1\n") {
+		t.Errorf("the metrics are %s", said)
 	}
 	close(free)
 	eventually(t, "the stuck handler is gone", func() bool { return worker.Stats().Stuck == 0 })

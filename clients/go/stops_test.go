@@ -73,9 +73,10 @@ func init() {
 type cost struct{ jobs, repeats, burned, stalls, lost int }
 
 // TestSIGTERMCostsNoMoreThanSIGKILL (G21) stops worker processes at random moments, with jobs that run,
-// batches that gather, and acks under way. JOBLINE_STOPS=50 does it 50 times instead of 6.
+// batches that gather, and acks under way. JOBLINE_STOPS=50 does it 50 times instead of 4.
 func TestSIGTERMCostsNoMoreThanSIGKILL(t *testing.T) {
-	rounds := 6
+	t.Parallel()
+	rounds := 4
 	if given := os.Getenv("JOBLINE_STOPS"); given != "" {
 		rounds = must[int](t)(strconv.Atoi(given))
 	}

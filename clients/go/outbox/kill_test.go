@@ -120,9 +120,10 @@ func effect(ctx context.Context, db *sql.DB, name string, job *jobline.Job[strin
 }
 
 // TestKilledProgramsHaveEachEffectOnce kills a program that writes, relays and works, at random moments: every order
-// has one invoice. JOBLINE_KILLS=50 does it 50 times instead of 5.
+// has one invoice. JOBLINE_KILLS=50 does it 50 times instead of 3.
 func TestKilledProgramsHaveEachEffectOnce(t *testing.T) {
-	rounds := 5
+	t.Parallel()
+	rounds := 3
 	if given, err := strconv.Atoi(os.Getenv("JOBLINE_KILLS")); err == nil {
 		rounds = given
 	}
@@ -133,13 +134,16 @@ func TestKilledProgramsHaveEachEffectOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer server.Close()
+	t.Cleanup(server.Close)
 	addresses := map[string]string{"sqlite": filepath.Join(t.TempDir(), "a.db") + "?_pragma=busy_timeout(10000)&_txlock=immediate&_pragma=journal_mode(wal)"}
 	if address := startPostgres(t); address != "" {
 		addresses["pgx"] = address
 	}
 	for driver, address := range addresses {
-		t.Run(driver, func(t *testing.T) { killPrograms(t, server.Address, driver, address, rounds) })
+		t.Run(driver, func(t *testing.T) {
+			t.Parallel()
+			killPrograms(t, server.Address, driver, address, rounds)
+		})
 	}
 }
 

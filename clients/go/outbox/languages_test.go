@@ -30,6 +30,7 @@ with database:
 
 // TestTablesAreThoseOfPython has Python's relay push a row of this package, and the other way round.
 func TestTablesAreThoseOfPython(t *testing.T) {
+	t.Parallel()
 	command, err := testserver.Command()
 	if err != nil {
 		t.Skip(err)

@@ -3,8 +3,6 @@ package outbox_test
 import (
 	"context"
 	"errors"
-	"io"
-	"log/slog"
 	"testing"
 	"time"
 
@@ -25,7 +23,6 @@ func TestRowsBecomeJobsWithOneEffectEach(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer server.Close()
-	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
 	client, err := jobline.New(server.Address, &jobline.ClientOptions{Logger: quiet})
 	if err != nil {
 		t.Fatal(err)

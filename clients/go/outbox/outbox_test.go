@@ -145,7 +145,7 @@ func TestRefusedRowDoesNotHoldUpTheOthers(t *testing.T) {
 				push(t, db, name, payload, true)
 			}
 			far := &server{jobs: map[string]string{}, refuse: "q:b"}
-			relay := &outbox.Relay{Table: table(name), DB: db, Client: far, Interval: time.Millisecond}
+			relay := &outbox.Relay{Table: table(name), DB: db, Client: far, Interval: time.Millisecond, Logger: quiet}
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan error, 1)
 			go func() { done <- relay.Run(ctx) }()
