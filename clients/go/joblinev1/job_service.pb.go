@@ -385,7 +385,8 @@ type PushRequest struct {
 	// `start`, each following one a share of the time later. Not together with a start of a job: INVALID_ARGUMENT.
 	Spread *durationpb.Duration `protobuf:"bytes,9,opt,name=spread,proto3" json:"spread,omitempty"`
 	// Optional. Makes a retry of this very call safe without a key a job (AIP-155), 1 … 64 bytes: the same
-	// request id within 10 minutes returns the same ids. Not together with `job_key` or `producer`.
+	// request id within 10 minutes returns the same ids, to the same request but for its trace context
+	// (`traceparent`, `tracestate`). Not together with `job_key` or `producer`.
 	RequestId string `protobuf:"bytes,10,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// Optional. Makes a retry of this very call safe for a program that makes many: what the server keeps
 	// is a few entries a producer, not one a call. Not together with `request_id`; may stand beside

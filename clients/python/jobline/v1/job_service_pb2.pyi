@@ -248,7 +248,8 @@ class PushRequest(_message.Message):
     """Optional. All or none. Unset: true. With false, a job whose key does not match is REFUSED alone."""
     request_id: _builtins.str
     """Optional. Makes a retry of this very call safe without a key a job (AIP-155), 1 … 64 bytes: the same
-    request id within 10 minutes returns the same ids. Not together with `job_key` or `producer`.
+    request id within 10 minutes returns the same ids, to the same request but for its trace context
+    (`traceparent`, `tracestate`). Not together with `job_key` or `producer`.
     """
     @_builtins.property
     def options(self) -> _job_pb2.JobOptions:

@@ -103,7 +103,8 @@ export type PushRequest = Message<"jobline.v1.PushRequest"> & {
 
   /**
    * Optional. Makes a retry of this very call safe without a key a job (AIP-155), 1 … 64 bytes: the same
-   * request id within 10 minutes returns the same ids. Not together with `job_key` or `producer`.
+   * request id within 10 minutes returns the same ids, to the same request but for its trace context
+   * (`traceparent`, `tracestate`). Not together with `job_key` or `producer`.
    *
    * @generated from field: string request_id = 10;
    */

@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from zlib import crc32
 
 from google.protobuf.message import Message
 
@@ -19,6 +18,7 @@ from jobline_server.engine.decide.add_children import FlowParent
 from jobline_server.engine.rules import DependencyPolicy
 from jobline_server.engine.ties import NO_TIES, Ties
 from jobline_server.rpc import limits as rpc_limits
+from jobline_server.rpc.convert.digests import digest_with
 from jobline_server.rpc.convert.push import PushReader
 from jobline_server.rpc.convert.ties import make_rows
 from jobline_server.rpc.validate import fields
@@ -77,7 +77,7 @@ def flow_parts(request: pb.PushFlowRequest, reader: PushReader) -> Iterator[Flow
     jobs, children, sizes = list(request.jobs), [], []
     has_parent = request.HasField("parent")
     # The same flow below another job is another request.
-    digest = _digest_with(0, request.parent) if has_parent else 0
+    digest = digest_with(0, request.parent) if has_parent else 0
     pending = 0
     for index, job in enumerate(jobs):
         if index % STEP_JOBS == 0 or pending > STEP_BYTES:
@@ -88,7 +88,7 @@ def flow_parts(request: pb.PushFlowRequest, reader: PushReader) -> Iterator[Flow
         sizes.append(len(job.job.data) or len(job.job.text.encode()))
         pending += sizes[-1]
         if request_id:
-            digest = _digest_with(digest, job)
+            digest = digest_with(digest, job)
     if sum(sizes) > rpc_limits.PUSH_BYTES_MAX:
         raise fields.too_large(
             "jobs", f"at most {rpc_limits.PUSH_BYTES_MAX} bytes of payloads in one flow"
@@ -111,15 +111,6 @@ def flow_parts(request: pb.PushFlowRequest, reader: PushReader) -> Iterator[Flow
         if request_id:
             part = with_request_id(part, request_id, number, digest)
         yield part
-
-
-def _digest_with(digest: int, message: pb.FlowJob | pb.FlowParent) -> int:
-    """Returns the digest with one more message; it detects another flow with the same request id:
-    the length of all in its upper half, a checksum in the lower.
-    """
-    content = message.SerializeToString(deterministic=True)
-    length, checksum = (digest >> 32) + len(content), digest & 0xFFFF_FFFF
-    return length << 32 | crc32(content, crc32(b"%d:" % len(content), checksum))
 
 
 def _children_of(index: int, job: pb.FlowJob, count: int) -> tuple[int, ...]:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
-from zlib import crc32
 
 from jobline.v1 import job_pb2, job_service_pb2
 from jobline_server.engine import limits
@@ -20,6 +19,7 @@ from jobline_server.engine.ties import NO_TIES, Ties
 from jobline_server.engine.values import AckLevel, JobOptions
 from jobline_server.rpc.convert.columns import check_keys, columns_of
 from jobline_server.rpc.convert.companions import needs_companions, refuse_alone
+from jobline_server.rpc.convert.digests import digest_of, digest_of_push
 from jobline_server.rpc.convert.options import OptionsTable, SharedOptions
 from jobline_server.rpc.convert.parents import check_parents
 from jobline_server.rpc.convert.phases import check_phased
@@ -255,14 +255,7 @@ def _take_request_id(command: Push, request: job_service_pb2.PushRequest) -> Non
     if any(row.job_key for row in request.jobs) or any(request.job_keys):
         raise fields.invalid("request_id", "not together with job_key")
     command.request_id = request_id.encode()
-    command.request_digest = _digest_of(request)
-
-
-def _digest_of(request: job_service_pb2.PushRequest) -> int:
-    # Deterministic, because the order of a map's entries differs between two sends of one message.
-    content = request.SerializeToString(deterministic=True)
-    # A checksum is enough to detect mistakes, and every push of our clients pays for it.
-    return len(content) << 32 | crc32(content)
+    command.request_digest = digest_of_push(request)
 
 
 def _call_of(request: job_service_pb2.PushRequest) -> Call:
@@ -278,4 +271,4 @@ def _call_of(request: job_service_pb2.PushRequest) -> Call:
         raise fields.invalid("producer.answered_below", "must be at most producer.sequence")
     producer_id, sequence, below = producer.id, producer.sequence, producer.answered_below
     request.ClearField("producer")
-    return Call(producer_id, sequence, below, _digest_of(request))
+    return Call(producer_id, sequence, below, digest_of(request))
