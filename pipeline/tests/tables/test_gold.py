@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from jobline_pipeline.problems import PipelineError
+from jobline_pipeline.sql import Dialect, query
 from jobline_pipeline.tables import (
     attempts,
     audit,
@@ -93,9 +94,11 @@ def test_minute_without_endings_has_no_quantiles(frame):
     ],
 )
 def test_messages_lose_what_differs(spark, message, normal):
-    """Numbers, ids, addresses and paths go; words stay."""
-    row = spark.range(1).select(errors.normalised(F.lit(message)).alias("m")).collect()[0]
-    assert row.m == normal
+    """Numbers, ids, addresses and paths go; words stay. Both engines say so."""
+    given = spark.createDataFrame([(message,)], "message STRING")
+    shown = Dialect().call(errors.NORMALISED, "message")
+    assert query(f"SELECT {shown} AS m FROM {{given}}", given=given).collect()[0].m == normal
+    assert errors.normalised(message) == normal
 
 
 def test_errors_are_grouped(frame):
@@ -270,11 +273,12 @@ def erlang_c_workers(offered, run_ms):
 
 @pytest.mark.parametrize(("arrivals", "run_ms"), [(1, 50.0), (40, 90_000.0), (60, 600_000.0)])
 def test_capacity_is_erlang_c(frame, arrivals, run_ms):
-    """The recursion finds what the textbook's sums find."""
+    """The recursion finds what the textbook's sums find, in both engines."""
     given = [attempt(n, run_ms=run_ms, worker=f"w{n % 7}") for n in range(1, arrivals + 1)]
     row = capacity.make(frame(attempts.TABLE.schema(), given)).collect()[0]
     assert row.offered == pytest.approx(arrivals * run_ms / 3_600_000)
     assert row.workers_needed == erlang_c_workers(row.offered, run_ms)
+    assert capacity.workers_needed(row.offered, run_ms) == row.workers_needed
     assert (row.arrivals, row.workers_seen) == (arrivals, min(arrivals, 7))
 
 
