@@ -18,6 +18,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction
 from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -59,11 +60,14 @@ class Direct:
         may be written.
 
         Deletion vectors, renamed columns, change data and whatever else a user may have switched on
-        are left to Spark.
+        are left to Spark, as are types that only it knows.
         """
         if not self.exists(table):
             return True
-        needs = DeltaTable(str(self.path(table))).protocol()
+        try:
+            needs = DeltaTable(str(self.path(table))).protocol()
+        except DeltaError:
+            return False
         return bool(needs.min_reader_version == 1 and needs.min_writer_version <= _PLAIN_WRITER)
 
     def has(self, table: Table, batch: Batch) -> bool:

@@ -6,6 +6,7 @@ import pytest
 
 from jobline_pipeline.duck import Duck
 from jobline_pipeline.sql import dialect_of, query
+from jobline_pipeline.tables import errors
 from tests.rows import at
 
 ODD = ["it's", 'a "b"', "back\\slash", "`tick`", "{brace} {{two}}", "", "naïve €", "$1 %s"]
@@ -96,3 +97,23 @@ def test_duckdb_keeps_to_its_memory(duck):
     found = duck.query(f"SELECT {settings}", {}).arrow().to_pylist()[0]
     assert found["memory"] == "953.6 MiB"
     assert "jobline-pipeline-" in found["place"]
+
+
+@pytest.mark.parametrize(
+    ("message", "normal"),
+    [
+        ("order 812 in /data/a/812.db", "order <n> in <path>"),
+        ("timed out after 2.5 s from 10.0.3.7:443", "timed out after <n> s from <n>"),
+        ("POST https://a.b/orders/1?x=2 gave 503", "POST <url> gave <n>"),
+        ("no such user bob@example.com", "no such user <email>"),
+        ("id 3f2504e0-4f89-11d3-9a0c-0305e82c3301 gone", "id <id> gone"),
+        ("object 0x7f3a9c at cafe12beef", "object <id> at <id>"),
+        ("a dead beef", "a dead beef"),
+        ("two\n  lines", "two lines"),
+        ("", ""),
+    ],
+)
+def test_messages_lose_what_differs(both, message, normal):
+    """Numbers, ids, addresses and paths go; words stay."""
+    given = errors.NORMALISED
+    same(both, lambda say: f"max({say.call(given, say.text(message))})", normal)

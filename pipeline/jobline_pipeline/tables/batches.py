@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobline_pipeline.sql import Rows, dialect_of, share
+from jobline_pipeline.sql import Rows, dialect_of, query, share
 from jobline_pipeline.tables.table import DOUBLE, LONG, LONGS, STRING, TIME, Column, Table
 
 # A straggler took this many times as long as half of the jobs of its batch.
@@ -36,25 +36,7 @@ def make(pushed: Rows, jobs: Rows) -> Rows:
     say = dialect_of(pushed)
     return TABLE.made(
         f"""
-        WITH ends AS (
-          SELECT
-            job_id,
-            max_by(outcome, `offset`) AS outcome,
-            max_by(ended_at, `offset`) AS ended_at,
-            max_by(total_ms, `offset`) AS total_ms
-          FROM {{jobs}} AS jobs
-          WHERE batch_id IS NOT NULL
-          GROUP BY job_id
-        ),
-        known AS (
-          SELECT
-            pushed.batch_id, pushed.job_id, pushed.queue, pushed.`at` AS pushed_at,
-            ends.outcome, ends.ended_at, ends.total_ms
-          FROM {{pushed}} AS pushed
-          LEFT JOIN ends ON ends.job_id = pushed.job_id
-          WHERE pushed.batch_id IS NOT NULL AND pushed.event = 'pushed'
-        ),
-        sums AS (
+        WITH sums AS (
           SELECT
             batch_id,
             {say.words("queue")} AS queues,
@@ -65,18 +47,18 @@ def make(pushed: Rows, jobs: Rows) -> Rows:
             max(ended_at) AS last_ended_at,
             percentile_cont(0.5) WITHIN GROUP (ORDER BY total_ms) AS total_p50_ms,
             max(total_ms) AS total_max_ms
-          FROM known
+          FROM {{members}} AS members
           GROUP BY batch_id
         ),
         slow AS (
           SELECT
-            known.batch_id,
+            members.batch_id,
             count(*) AS straggler_count,
-            {say.greatest("known.total_ms", "known.job_id", STRAGGLERS_SHOWN)} AS stragglers
-          FROM known
-          JOIN sums ON sums.batch_id = known.batch_id
-          WHERE known.total_ms > sums.total_p50_ms * {STRAGGLER:e}
-          GROUP BY known.batch_id
+            {say.greatest("members.total_ms", "members.job_id", STRAGGLERS_SHOWN)} AS stragglers
+          FROM {{members}} AS members
+          JOIN sums ON sums.batch_id = members.batch_id
+          WHERE members.total_ms > sums.total_p50_ms * {STRAGGLER:e}
+          GROUP BY members.batch_id
         )
         SELECT
           sums.*,
@@ -85,6 +67,30 @@ def make(pushed: Rows, jobs: Rows) -> Rows:
           coalesce(slow.stragglers, {say.array()}) AS stragglers
         FROM sums
         LEFT JOIN slow ON slow.batch_id = sums.batch_id
+        """,
+        members=_members(pushed, jobs),
+    )
+
+
+def _members(pushed: Rows, jobs: Rows) -> Rows:
+    """Returns each job that was pushed into a batch, with its last end if it has one."""
+    return query(
+        """
+        SELECT
+          pushed.batch_id, pushed.job_id, pushed.queue, pushed.`at` AS pushed_at,
+          ends.outcome, ends.ended_at, ends.total_ms
+        FROM {pushed} AS pushed
+        LEFT JOIN (
+          SELECT
+            job_id,
+            max_by(outcome, `offset`) AS outcome,
+            max_by(ended_at, `offset`) AS ended_at,
+            max_by(total_ms, `offset`) AS total_ms
+          FROM {jobs} AS jobs
+          WHERE batch_id IS NOT NULL
+          GROUP BY job_id
+        ) AS ends ON ends.job_id = pushed.job_id
+        WHERE pushed.batch_id IS NOT NULL AND pushed.event = 'pushed'
         """,
         pushed=pushed,
         jobs=jobs,

@@ -59,4 +59,6 @@ class Table:
 
     def conform(self, rows: DataFrame) -> DataFrame:
         """Returns the rows with the columns of this table, in their order and of their types."""
-        return rows.select([F.col(f"`{c.name}`").cast(c.type).alias(c.name) for c in self.columns])
+        # By name: a type itself goes over Spark Connect with a collation, which Delta Lake keeps.
+        typed = ((c.name, c.type.simpleString()) for c in self.columns)
+        return rows.select([F.col(f"`{name}`").cast(kind).alias(name) for name, kind in typed])

@@ -8,7 +8,6 @@ import pytest
 from pyspark.sql import functions as F
 
 from jobline_pipeline.problems import PipelineError
-from jobline_pipeline.sql import Dialect, query
 from jobline_pipeline.tables import (
     attempts,
     audit,
@@ -77,28 +76,6 @@ def test_minute_without_endings_has_no_quantiles(frame):
     """NULL is not zero."""
     row = queue_minutes.make(frame(events.TABLE.schema(), [pushed(1)])).collect()[0]
     assert (row.opened, row.wait_p50_ms, row.total_p99_ms) == (1, None, None)
-
-
-@pytest.mark.parametrize(
-    ("message", "normal"),
-    [
-        ("order 812 in /data/a/812.db", "order <n> in <path>"),
-        ("timed out after 2.5 s from 10.0.3.7:443", "timed out after <n> s from <n>"),
-        ("POST https://a.b/orders/1?x=2 gave 503", "POST <url> gave <n>"),
-        ("no such user bob@example.com", "no such user <email>"),
-        ("id 3f2504e0-4f89-11d3-9a0c-0305e82c3301 gone", "id <id> gone"),
-        ("object 0x7f3a9c at cafe12beef", "object <id> at <id>"),
-        ("a dead beef", "a dead beef"),
-        ("two\n  lines", "two lines"),
-        ("", ""),
-    ],
-)
-def test_messages_lose_what_differs(spark, message, normal):
-    """Numbers, ids, addresses and paths go; words stay. Both engines say so."""
-    given = spark.createDataFrame([(message,)], "message STRING")
-    shown = Dialect().call(errors.NORMALISED, "message")
-    assert query(f"SELECT {shown} AS m FROM {{given}}", given=given).collect()[0].m == normal
-    assert errors.normalised(message) == normal
 
 
 def test_errors_are_grouped(frame):
