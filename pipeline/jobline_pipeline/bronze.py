@@ -7,7 +7,6 @@ files that are taken in part, or that hold two days. All are one commit, once pe
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,11 +18,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from deltalake.exceptions import CommitFailedError
-from deltalake.transaction import AddAction
 
-from jobline_pipeline.direct import STATISTICS
-from jobline_pipeline.footers import batches_of, opened, statistics_of
+from jobline_pipeline.footers import batches_of, opened
 from jobline_pipeline.history import Piece, microseconds, wanted_of
 from jobline_pipeline.problems import PipelineError
 from jobline_pipeline.tables import events
@@ -38,31 +34,30 @@ _CHUNK = 1 << 20
 _DAY_US = 24 * 3_600_000_000
 
 
-def add_events(direct: Direct, pieces: Sequence[Piece], batch: Batch) -> bool:
-    """Adds the rows of the pieces to `events`; returns whether the table takes files so.
+def add_events(direct: Direct, pieces: Sequence[Piece], batch: Batch) -> None:
+    """Adds the rows of the pieces to `events`, unless the table has the batch.
 
     Raises PipelineError if a file has changed since it was looked at.
     """
-    if not direct.takes(events.TABLE):
-        return False
     if direct.has(events.TABLE, batch):
-        return True
+        return
     folder = direct.path(events.TABLE)
 
-    def add(numbered: tuple[int, Piece]) -> list[AddAction]:
+    def add(numbered: tuple[int, Piece]) -> list[str]:
         number, piece = numbered
-        # The name tells the batch: one that was cut off finds its own files to replace, no others.
-        name = f"part-{number:05}-{batch.query}-{batch.number}.parquet"
         put = _copied if _fits(piece) else _rewritten
-        return [_action(folder, path) for path in put(piece, folder, name)]
+        return list(put(piece, folder, f"part-{number:05}{ending_of(batch)}"))
 
     with ThreadPoolExecutor(_COPIERS) as pool:
         added = [one for some in pool.map(add, enumerate(pieces)) for one in some]
-    try:
-        direct.add_files(events.TABLE, added, batch)
-    except CommitFailedError:  # the table has a feature that only Spark knows
-        return False
-    return True
+    direct.add_files(events.TABLE, added, batch)
+
+
+def ending_of(batch: Batch) -> str:
+    """Returns how the names of a batch's files end. One that was cut off finds its own files to
+    replace, and no others.
+    """
+    return f"-{batch.query}-{batch.number}.parquet"
 
 
 def _fits(piece: Piece) -> bool:
@@ -116,17 +111,3 @@ def _place(folder: Path, day: int, name: str) -> str:
 def _date(day: int) -> date:
     """Returns a date from the number of days since 1970."""
     return datetime.fromtimestamp(day * _DAY_US // 1_000_000, UTC).date()
-
-
-def _action(folder: Path, path: str) -> AddAction:
-    """Returns what the log says of a file."""
-    found = (folder / path).stat()
-    kept = statistics_of(pq.read_metadata(folder / path), STATISTICS)
-    return AddAction(
-        path=path,
-        size=found.st_size,
-        partition_values={"date": path.partition("/")[0].removeprefix("date=")},
-        modification_time=found.st_mtime_ns // 1_000_000,
-        data_change=True,
-        stats=json.dumps(kept),
-    )

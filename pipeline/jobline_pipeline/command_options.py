@@ -25,6 +25,7 @@ History = Annotated[
     ),
 ]
 Memory = Annotated[
-    str, typer.Option("--memory", help="The heap of Spark, where it runs in this process.")
+    str,
+    typer.Option("--memory", help="The heap of Spark in this process; as much is for DuckDB."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]

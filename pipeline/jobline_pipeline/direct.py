@@ -1,4 +1,4 @@
-"""Writes tables from this process, without Spark: small ones, and files that are there already.
+"""Commits to tables from this process, without Spark: rows, and files that are there already.
 
 Spark's writer takes about a second per table and batch, however few rows there are. The library
 `deltalake` takes some milliseconds, and makes the same log: Spark reads these tables and goes on
@@ -8,16 +8,21 @@ way of its own to keep two commits apart, so there Spark writes alone.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from jobline_pipeline.footers import statistics_of
 from jobline_pipeline.windows import Range, iso, predicate
 
 if TYPE_CHECKING:
@@ -26,6 +31,8 @@ if TYPE_CHECKING:
 
 # Spark's file system leaves a checksum beside each file, and refuses one that changed since.
 _STALE = "._last_checkpoint.crc"
+# The version of the protocol for writers of tables that have no features.
+_PLAIN_WRITER = 2
 # Files that Spark reads by their names; a stream that was never optimized has many more.
 _FILES_MAX = 500
 # Spark takes other characters for patterns, or for those of a URL.
@@ -49,14 +56,19 @@ class Direct:
         return bool(DeltaTable.is_deltatable(str(self.path(table))))
 
     def takes(self, table: Table) -> bool:
-        """Returns whether files of the table are all there is to know of its rows.
+        """Returns whether files of the table are all there is to know of its rows, and of what
+        may be written.
 
-        Deletion vectors and renamed columns, which a user may have switched on, are left to Spark.
+        Deletion vectors, renamed columns, change data and whatever else a user may have switched on
+        are left to Spark, as are types that only it knows.
         """
         if not self.exists(table):
             return True
-        opened = DeltaTable(str(self.path(table)))
-        return bool(opened.protocol().min_reader_version == 1)
+        try:
+            needs = DeltaTable(str(self.path(table))).protocol()
+        except DeltaError:
+            return False
+        return bool(needs.min_reader_version == 1 and needs.min_writer_version <= _PLAIN_WRITER)
 
     def has(self, table: Table, batch: Batch) -> bool:
         """Returns whether the table has the write of a batch, by whichever library."""
@@ -77,6 +89,26 @@ class Direct:
         files = [str(file) for file in DeltaTable(str(self.path(table))).file_uris()]
         fits = 0 < len(files) <= _FILES_MAX and all(_PLAIN_PATH.match(file) for file in files)
         return files if fits else None
+
+    def files(
+        self, table: Table, time: str | None = None, ranges: Sequence[Range] = ()
+    ) -> list[Path]:
+        """Returns the files of the table, without those that the log knows to have no row whose
+        `time` is in the ranges.
+        """
+        if not self.exists(table):
+            return []
+        log = pa.table(DeltaTable(str(self.path(table))).get_add_actions(flatten=True))
+        wanted = [True] * log.num_rows
+        if ranges and f"max.{time}" in log.column_names:
+            least, greatest = (_microseconds(log[f"{side}.{time}"]) for side in ("min", "max"))
+            # Times of the log have milliseconds, and Spark rounds none of them up.
+            wanted = [
+                low is None or high is None or (low < ranges[-1][1] and high + 999 >= ranges[0][0])
+                for low, high in zip(least, greatest, strict=True)
+            ]
+        names = zip(log["path"].to_pylist(), wanted, strict=True)
+        return [self.path(table) / unquote(name) for name, is_wanted in names if is_wanted]
 
     def append(self, table: Table, rows: pa.Table, batch: Batch) -> None:
         """Adds rows."""
@@ -112,8 +144,8 @@ class Direct:
         merge.when_matched_update_all().when_not_matched_insert_all().execute()
         self._tidy(table)
 
-    def add_files(self, table: Table, files: Sequence[AddAction], batch: Batch) -> None:
-        """Enters files that lie below the table in its log."""
+    def add_files(self, table: Table, files: Sequence[str], batch: Batch) -> None:
+        """Enters files, given by their paths in the table, in its log."""
         schema = _schema(table)
         if self.exists(table):
             opened = DeltaTable(str(self.path(table)))
@@ -125,7 +157,7 @@ class Direct:
                 configuration=statistics(table),
             )
         opened.create_write_transaction(
-            list(files),
+            [_action(self.path(table), file) for file in files],
             "append",
             schema,
             partition_by=table.partition,
@@ -151,6 +183,25 @@ class Direct:
 
 def _once(batch: Batch) -> CommitProperties:
     return CommitProperties(app_transactions=[Transaction(batch.query, batch.number)])
+
+
+def _action(folder: Path, path: str) -> AddAction:
+    """Returns what the log says of a file."""
+    found = (folder / path).stat()
+    kept = statistics_of(pq.read_metadata(folder / path), STATISTICS)
+    return AddAction(
+        path=path,
+        size=found.st_size,
+        partition_values={"date": path.partition("/")[0].removeprefix("date=")},
+        modification_time=found.st_mtime_ns // 1_000_000,
+        data_change=True,
+        stats=json.dumps(kept),
+    )
+
+
+def _microseconds(times: pa.ChunkedArray) -> list[int | None]:
+    """Returns times as microseconds since 1970."""
+    return list(times.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64()).to_pylist())
 
 
 def _schema(table: Table) -> pa.Schema:

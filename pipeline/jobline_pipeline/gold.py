@@ -7,14 +7,13 @@ matter, and a second time changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING
+from contextlib import ExitStack
+from typing import Generic
 
-from pyspark.sql import functions as F
-
-from jobline_pipeline.store import Batch, Store
+from jobline_pipeline.sql import Rows, query
+from jobline_pipeline.store import Batch, Tables
 from jobline_pipeline.tables import (
     attempts,
     audit,
@@ -33,10 +32,7 @@ from jobline_pipeline.tables import (
 )
 from jobline_pipeline.tables.slo import Objective
 from jobline_pipeline.tables.table import Table
-from jobline_pipeline.windows import Range, is_within, touched
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+from jobline_pipeline.windows import Range, predicate, touched
 
 # Members of a flow, or of a batch, that ended longer before its last one are not looked for.
 LOOK_BACK_US = 7 * 24 * 3_600_000_000
@@ -46,46 +42,49 @@ _WRITERS = 3
 Step = tuple[str, Callable[[], None]]
 
 
-class Gold:
+class Gold(Generic[Rows]):
     """The gold tables of one batch, whose events lie in `spans` (µs, both ends included)."""
 
-    def __init__(self, store: Store, batch: Batch, spans: Iterable[tuple[int, int]]) -> None:
+    def __init__(self, store: Tables[Rows], batch: Batch, spans: Iterable[tuple[int, int]]) -> None:
         self._store = store
         self._batch = batch
         self._spans = list(spans)
 
     def steps(self, objectives: Sequence[Objective]) -> list[Step]:
-        """Returns what is to be done, the longest first; the order does not matter else."""
+        """Returns what is to be done; the order matters only for the time that all take.
+
+        The longest come first. Spark makes part of `errors` always, while DuckDB makes others.
+        """
         made = [
             (
                 queue_minutes.TABLE,
-                lambda: queue_minutes.make(self._of(queue_minutes.TABLE, events)),
+                lambda: queue_minutes.make(self._of(queue_minutes.TABLE, events.TABLE)),
             ),
-            (capacity.TABLE, lambda: capacity.make(self._of(capacity.TABLE, attempts))),
-            (versions.TABLE, lambda: versions.make(self._of(versions.TABLE, attempts))),
-            (fairness.TABLE, lambda: fairness.make(self._of(fairness.TABLE, attempts))),
-            (workers.TABLE, lambda: workers.make(self._of(workers.TABLE, attempts))),
-            (audit.TABLE, lambda: audit.make(self._of(audit.TABLE, events))),
+            (capacity.TABLE, lambda: capacity.make(self._of(capacity.TABLE, attempts.TABLE))),
+            (versions.TABLE, lambda: versions.make(self._of(versions.TABLE, attempts.TABLE))),
+            (fairness.TABLE, lambda: fairness.make(self._of(fairness.TABLE, attempts.TABLE))),
+            (workers.TABLE, lambda: workers.make(self._of(workers.TABLE, attempts.TABLE))),
+            (audit.TABLE, lambda: audit.make(self._of(audit.TABLE, events.TABLE))),
         ]
         if objectives:
             made.append((slo.TABLE, lambda: self._slo(objectives)))
         steps = [(table.name, self._replacing(table, make)) for table, make in made]
-        others = [(flows, self._flows), (batches, self._batches), (errors, self._errors)]
+        others = [(flows, self._flows), (batches, self._batches)]
         named = [(module.TABLE.name, make) for module, make in others]
-        return [steps[0], *named, *steps[1:]]
+        return [(errors.TABLE.name, self._errors), steps[0], *named, *steps[1:]]
 
-    def _of(self, table: Table, source: object) -> DataFrame:
+    def _of(self, table: Table, source: Table) -> Rows:
         """The rows of a source table that lie in the minutes or hours touched of `table`."""
-        return self._within(source.TABLE, self._ranges(table))  # type: ignore[attr-defined]
+        return self._within(source, self._ranges(table))
 
     def _ranges(self, table: Table) -> list[Range]:
         return touched(self._spans, table.grain)
 
-    def _within(self, source: Table, ranges: Sequence[Range]) -> DataFrame:
+    def _within(self, source: Table, ranges: Sequence[Range]) -> Rows:
         time = "at" if source is events.TABLE else "ended_at"
-        return self._store.read(source).where(is_within(time, ranges, "date"))
+        return self._store.within(source, time, ranges)
 
-    def _replacing(self, table: Table, make: Callable[[], DataFrame]) -> Callable[[], None]:
+    def _replacing(self, table: Table, make: Callable[[], Rows]) -> Callable[[], None]:
         def replace() -> None:
             self._store.replace(table, make(), self._ranges(table), self._batch)
 
@@ -97,53 +96,48 @@ class Gold:
 
     def _flows(self) -> None:
         back, ranges = self._looking_back(), self._ranges(flows.TABLE)
-        waiting = self._within(events.TABLE, back).where(F.col("depends_on").isNotNull())
+        waiting = self._within(events.TABLE, back).filter("depends_on IS NOT NULL")
         ended = self._within(jobs.TABLE, back)
         with ExitStack() as stack:
 
-            def keep(rows: DataFrame) -> DataFrame:
-                return stack.enter_context(_known(rows))[0]
+            def keep(rows: Rows) -> Rows:
+                return stack.enter_context(self._store.kept(rows))[0]
 
-            made = flows.make(ended, waiting.select("job_id", "depends_on"), keep)
-            made = made.where(is_within("ended_at", ranges))
+            made = flows.make(ended, waiting, keep)
+            made = made.filter(predicate("ended_at", ranges))
             self._store.replace(flows.TABLE, made, ranges, self._batch)
 
-    def _slo(self, objectives: Sequence[Objective]) -> DataFrame:
-        return slo.make(self._of(slo.TABLE, attempts), self._of(slo.TABLE, jobs), objectives)
+    def _slo(self, objectives: Sequence[Objective]) -> Rows:
+        return slo.make(
+            self._of(slo.TABLE, attempts.TABLE), self._of(slo.TABLE, jobs.TABLE), objectives
+        )
 
     def _batches(self) -> None:
-        ranges = self._ranges(batches.TABLE)
-        back = self._looking_back()
-        in_batch = F.col("batch_id").isNotNull()
-        touched_now = self._within(events.TABLE, ranges).where(in_batch).select("batch_id")
-        pushed = self._within(events.TABLE, back).where(in_batch & (F.col("event") == "pushed"))
-        ended = self._within(jobs.TABLE, back).where(in_batch)
-        with _known(touched_now.distinct()) as (now, count):
+        touched_now = self._within(events.TABLE, self._ranges(batches.TABLE))
+        ids = query(
+            "SELECT DISTINCT batch_id FROM {events} AS events WHERE batch_id IS NOT NULL",
+            events=touched_now,
+        )
+        with self._store.kept(ids) as (now, count):
             if count or not self._store.exists(batches.TABLE):
-                made = batches.make(
-                    pushed.join(now, on="batch_id", how="left_semi"),
-                    ended.join(now, on="batch_id", how="left_semi"),
+                pushed, ended = (
+                    query(
+                        """
+                        SELECT * FROM {source} AS source
+                        WHERE batch_id IN (SELECT batch_id FROM {now} AS now)
+                        """,
+                        source=self._within(source, self._looking_back()),
+                        now=now,
+                    )
+                    for source in (events.TABLE, jobs.TABLE)
                 )
-                self._store.upsert(batches.TABLE, made, self._batch)
+                self._store.upsert(batches.TABLE, batches.make(pushed, ended), self._batch)
 
     def _errors(self) -> None:
-        rows = errors.make(self._of(errors.TABLE, attempts))
+        rows = errors.make(self._of(errors.TABLE, attempts.TABLE))
         self._store.replace(errors.TABLE, rows, self._ranges(errors.TABLE), self._batch)
-        groups = error_groups.make(self._store.read(errors.TABLE))
+        groups = error_groups.make(self._store.frame(errors.TABLE))
         self._store.overwrite(error_groups.TABLE, groups, self._batch)
-
-
-@contextmanager
-def _known(rows: DataFrame) -> Iterator[tuple[DataFrame, int]]:
-    """Computes rows once, and keeps them: so Spark knows how many they are when it plans a join.
-
-    It would shuffle the whole other side otherwise, for the few that are found.
-    """
-    kept = rows.persist()
-    try:
-        yield kept, kept.count()
-    finally:
-        kept.unpersist()
 
 
 def make_all(steps: Sequence[Step], tell: Callable[[str], None]) -> None:

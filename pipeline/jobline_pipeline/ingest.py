@@ -16,26 +16,27 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType
 
-from jobline_pipeline import history
-from jobline_pipeline.bronze import add_events
+from jobline_pipeline import history, local
 from jobline_pipeline.gold import Gold, make_all
 from jobline_pipeline.history import ExportedFile, Piece, Plan, Span
 from jobline_pipeline.schemas import spark_schema
 from jobline_pipeline.spark_failures import SPARK_FAILURES
-from jobline_pipeline.store import Batch, Store
+from jobline_pipeline.sql import Rows, dialect_of, query
+from jobline_pipeline.store import Batch, Store, Tables
 from jobline_pipeline.tables import attempts, events, files, jobs, open_jobs
 from jobline_pipeline.tables.slo import Objective
 from jobline_pipeline.tables.table import INT, LONG, STRING, TIME
-from jobline_pipeline.windows import is_within
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+    from jobline_pipeline.local import Local
 
 _ARROW: dict[DataType, pa.DataType] = {
     STRING: pa.string(),
@@ -47,8 +48,6 @@ _ARROW: dict[DataType, pa.DataType] = {
 _LOOKERS = 8
 # Tables that are written at the same time: one computes while another commits.
 _WRITERS = 3
-# Attempts and jobs of so many events fit in memory: a third of the rows each.
-FEW_EVENTS = 2_000_000
 # Of how many hours folders are asked for by name, rather than all.
 _FOLDERS_MAX = 500
 
@@ -77,19 +76,17 @@ class Work:
 def ingest(store: Store, work: Work, tell: Callable[[str], None]) -> Counts:
     """Brings all tables up to date with the files of one batch; `tell` hears of each step."""
     tell(f"looking at {len(work.files)} files")
-    # A file that is copied is not decoded by anything but this look.
-    planned = _plan(store, work, thoroughly=store.direct is not None)
-    if planned.read:
-        tell(f"events of {len(planned.read)} files")
-        planned = _take_events(store, work, planned)
-    spans = _spans(planned)
-    if spans:
-        _make_silver(store, work, planned, tell)
-    store.add(files.TABLE, _ledger(work, planned), work.batch)
-    if spans:
-        gold = Gold(store, work.batch, spans).steps(work.objectives)
-        still_open = (open_jobs.TABLE.name, lambda: _make_open_jobs(store, work, planned))
-        make_all([gold[0], still_open, *gold[1:]], tell)
+    with local.opened(store) as here:
+        planned = _plan(here or store, work, thoroughly=here is not None)
+        if planned.read:
+            tell(f"events of {len(planned.read)} files")
+            planned = _take_events(store, here, work, planned)
+        rows = here.of_batch(events.TABLE, work.batch) if here else None
+        if here and (rows or not planned.read):
+            _make_others(here, work, planned, rows, tell)
+        else:
+            exported = _exported(store, planned) if planned.read else None
+            _make_others(store, work, planned, exported, tell)
     return Counts(
         taken=len(planned.read),
         repeated=len(planned.repeated),
@@ -99,7 +96,7 @@ def ingest(store: Store, work: Work, tell: Callable[[str], None]) -> Counts:
     )
 
 
-def _plan(store: Store, work: Work, *, thoroughly: bool) -> Plan:
+def _plan(store: Tables[Any], work: Work, *, thoroughly: bool) -> Plan:
     def look(file: tuple[str, int]) -> ExportedFile:
         return history.look_at(*file, now_us=work.now_us, thoroughly=thoroughly)
 
@@ -109,40 +106,53 @@ def _plan(store: Store, work: Work, *, thoroughly: bool) -> Plan:
 
 
 def _known(
-    store: Store, batch: Batch, seen: Sequence[ExportedFile]
+    store: Tables[Any], batch: Batch, seen: Sequence[ExportedFile]
 ) -> dict[tuple[str, int], list[Span]]:
     """Returns the offsets that other batches have read of the same hours."""
     known: dict[tuple[str, int], list[Span]] = defaultdict(list)
     if not store.exists(files.TABLE):
         return known
-    folders = {file.folder for file in seen}
-    ledger = store.read(files.TABLE).where(F.col("status").isin("taken", "partly"))
-    ledger = ledger.where((F.col("query") != batch.query) | (F.col("batch") < batch.number))
-    if len(folders) <= _FOLDERS_MAX:
-        ledger = ledger.where(F.col("folder").isin(*folders))
-    for row in ledger.select("folder", "shard", "first_offset", "last_offset").collect():
+    ledger = store.read(files.TABLE)
+    say = dialect_of(ledger)
+    folders = {say.text(file.folder) for file in seen}
+    where = f"AND folder IN ({', '.join(folders)})" if len(folders) <= _FOLDERS_MAX else ""
+    found = query(
+        f"""
+        SELECT folder, shard, first_offset, last_offset
+        FROM {{ledger}} AS ledger
+        WHERE status IN ('taken', 'partly') {where}
+          AND (`query` != '{batch.query}' OR `batch` < {batch.number})
+        """,
+        ledger=ledger,
+    )
+    for row in store.rows(found):
         known[row["folder"], row["shard"]].append((row["first_offset"], row["last_offset"]))
     return known
 
 
-def _take_events(store: Store, work: Work, planned: Plan) -> Plan:
+def _take_events(store: Store, here: Local | None, work: Work, planned: Plan) -> Plan:
     """Writes `events`. If a page of a file is damaged, finds it, and goes on without that file."""
-    if store.direct and add_events(store.direct, planned.read, work.batch):
+    if here:
+        here.copy(planned.read, work.batch)
         return planned
     try:
-        store.append(events.TABLE, events.make(exported(store, planned.read)), work.batch)
+        store.append(events.TABLE, _exported(store, planned), work.batch)
     except SPARK_FAILURES:
         again = _plan(store, work, thoroughly=True)
         if len(again.bad) == len(planned.bad):
             raise
         if again.read:
-            store.append(events.TABLE, events.make(exported(store, again.read)), work.batch)
+            store.append(events.TABLE, _exported(store, again), work.batch)
         return again
     return planned
 
 
-def exported(store: Store, pieces: Sequence[Piece]) -> DataFrame:
-    """Returns the rows of the pieces, as exported."""
+def _exported(store: Store, planned: Plan) -> DataFrame:
+    """Returns the rows that are taken, as exported, for Spark."""
+    return events.make(_rows_of(store, planned.read))
+
+
+def _rows_of(store: Store, pieces: Sequence[Piece]) -> DataFrame:
     read = store.spark.read.schema(spark_schema())
     whole = [piece.file.path for piece in pieces if piece.is_whole]
     frames = [read.parquet(*whole)] if whole else []
@@ -161,31 +171,38 @@ def exported(store: Store, pieces: Sequence[Piece]) -> DataFrame:
     return reduce(lambda a, b: a.unionByName(b), frames)
 
 
-def _make_silver(store: Store, work: Work, planned: Plan, tell: Callable[[str], None]) -> None:
-    rows = events.make(exported(store, planned.read))
-    are_few = sum(piece.rows for piece in planned.read) <= FEW_EVENTS
+def _make_others(
+    store: Tables[Rows], work: Work, planned: Plan, rows: Rows | None, tell: Callable[[str], None]
+) -> None:
+    """Makes all tables but `events`, of which `rows` are those of the batch."""
+    spans = _spans(planned)
+    if spans and rows is not None:
+        _make_silver(store, work, rows, tell)
+    store.add(files.TABLE, _ledger(work, planned), work.batch)
+    if spans and rows is not None:
+        gold = Gold(store, work.batch, spans).steps(work.objectives)
+        made = (open_jobs.TABLE.name, lambda: _make_open_jobs(store, work, spans, rows))
+        make_all([*gold[:2], made, *gold[2:]], tell)
 
-    def add_attempts() -> None:
-        store.append(attempts.TABLE, attempts.make(rows), work.batch, are_few=are_few)
 
-    def add_jobs() -> None:
-        store.append(jobs.TABLE, jobs.make(rows), work.batch, are_few=are_few)
-
+def _make_silver(store: Tables[Rows], work: Work, rows: Rows, tell: Callable[[str], None]) -> None:
     tell("attempts and jobs")
     with ThreadPoolExecutor(_WRITERS) as pool:
-        for done in [pool.submit(add_attempts), pool.submit(add_jobs)]:
+        made = ((module.TABLE, module.make(rows)) for module in (attempts, jobs))
+        for done in [pool.submit(store.append, *one, work.batch) for one in made]:
             done.result()
 
 
-def _make_open_jobs(store: Store, work: Work, planned: Plan) -> None:
+def _make_open_jobs(
+    store: Tables[Rows], work: Work, spans: Sequence[tuple[int, int]], rows: Rows
+) -> None:
     """Brings `open_jobs` up to date, which nothing else is made of."""
     # What opened at a moment ended at that moment or later, so earlier ends need not be read.
-    first_us = min(low for low, _ in _spans(planned))
+    first_us = min(low for low, _ in spans)
     later = [(first_us, work.now_us + history.AHEAD_US + 1)]
-    ended = store.read(jobs.TABLE).where(is_within("ended_at", later, "date"))
-    openings = open_jobs.openings(events.make(exported(store, planned.read)))
-    opened = store.read(open_jobs.TABLE).unionByName(openings)
-    store.overwrite(open_jobs.TABLE, open_jobs.make(opened, ended), work.batch)
+    ended = store.within(jobs.TABLE, "ended_at", later)
+    still = open_jobs.make(store.read(open_jobs.TABLE), rows, ended)
+    store.overwrite(open_jobs.TABLE, still, work.batch)
 
 
 def _spans(planned: Plan) -> list[tuple[int, int]]:

@@ -3,37 +3,33 @@
 Each write belongs to a batch, and Delta leaves out a write of a batch that a table already has
 (`txnAppId`, `txnVersion`), so a batch that was cut off may run again as a whole.
 
-Spark computes all rows. It also writes them, but for those that are few, where the tables are in a
-directory: `direct` writes these.
+Here Spark computes and writes them. Where they are in a directory of this machine, `local` does.
 """
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from delta.tables import DeltaTable
-from deltalake.exceptions import CommitFailedError
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 from pyspark.sql.utils import is_remote
 
 from jobline_pipeline.direct import Direct, statistics
-from jobline_pipeline.spark_failures import SPARK_FAILURES
+from jobline_pipeline.sql import Rows
 from jobline_pipeline.windows import Range, predicate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Iterator, Sequence
 
     import pyarrow as pa
     from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 
     from jobline_pipeline.tables.table import Table
 
-
-# Rows that come into this process to be written: of sketches, some hundred megabytes.
-FEW = 50_000
 
 # What Delta says of a place without a table.
 _NO_TABLE = "DELTA_MISSING_DELTA_TABLE"
@@ -47,10 +43,47 @@ class Batch:
     number: int
 
 
+class Tables(Protocol[Rows]):
+    """What makes tables is given: a `Store`, or a `Local`."""
+
+    def exists(self, table: Table) -> bool:
+        """Returns whether the table was ever written."""
+
+    def read(self, table: Table) -> Rows:
+        """Returns the rows of a table; none if it was never written."""
+
+    def frame(self, table: Table) -> DataFrame:
+        """Returns the same for what only Spark computes."""
+
+    def within(self, table: Table, time: str, ranges: Sequence[Range]) -> Rows:
+        """Returns the rows whose `time` is in the ranges."""
+
+    def rows(self, found: Rows) -> list[dict[str, Any]]:
+        """Returns rows as dictionaries."""
+
+    def kept(self, rows: Rows) -> AbstractContextManager[tuple[Rows, int]]:
+        """Computes rows once, and keeps them meanwhile; returns how many there are, too."""
+
+    def append(self, table: Table, rows: Rows, batch: Batch) -> None:
+        """Adds the rows of a batch."""
+
+    def add(self, table: Table, rows: pa.Table, batch: Batch) -> None:
+        """Adds rows that this process has, with the columns of the table."""
+
+    def overwrite(self, table: Table, rows: Rows | DataFrame, batch: Batch) -> None:
+        """Puts the rows in the place of all that were there."""
+
+    def replace(self, table: Table, rows: Rows, ranges: Sequence[Range], batch: Batch) -> None:
+        """Puts the rows in the place of those whose window is in the ranges."""
+
+    def upsert(self, table: Table, rows: Rows, batch: Batch) -> None:
+        """Puts each row in the place of that with its key, or adds it."""
+
+
 class Store:
     """The tables below `root`, a directory or a URL that Spark knows.
 
-    `direct` is None where Spark has to write every table.
+    `direct` is None where only Spark can write them.
     """
 
     def __init__(self, spark: SparkSession, root: str) -> None:
@@ -58,6 +91,11 @@ class Store:
         self.root = root.rstrip("/")
         directory = _directory(spark, self.root)
         self.direct = Direct(directory) if directory else None
+
+    @property
+    def memory(self) -> str:
+        """The heap of the driver, as Java writes it (`4g`)."""
+        return str(self.spark.conf.get("spark.driver.memory", "1g"))
 
     def path(self, table: Table) -> str:
         """Returns where a table is."""
@@ -94,43 +132,48 @@ class Store:
             return nothing(self.spark, table)
         return self.spark.read.format("delta").load(self.path(table))
 
-    def append(
-        self, table: Table, rows: DataFrame, batch: Batch, *, are_few: bool | None = None
-    ) -> None:
-        """Adds the rows of a batch; `are_few` is whether they fit in memory, if that is known."""
-        if are_few is not False and self._directly(
-            table,
-            lambda: _collected(rows) if are_few else _few(rows),
-            batch,
-            lambda by, few: by.append(table, few, batch),
-        ):
-            return
+    def frame(self, table: Table) -> DataFrame:
+        """Returns the rows of a table for what only Spark computes."""
+        return self.read(table)
+
+    def within(self, table: Table, time: str, ranges: Sequence[Range]) -> DataFrame:
+        """Returns the rows whose `time` is in the ranges."""
+        return self.read(table).filter(predicate(f"`{time}`", ranges, table.partition))
+
+    def rows(self, found: DataFrame) -> list[dict[str, Any]]:
+        """Returns rows as dictionaries."""
+        return [row.asDict() for row in found.collect()]
+
+    @contextmanager
+    def kept(self, rows: DataFrame) -> Iterator[tuple[DataFrame, int]]:
+        """Computes rows once, and keeps them; returns how many there are, too.
+
+        So Spark knows it when it plans a join. It would shuffle the whole other side otherwise, for
+        the few that are found.
+        """
+        kept = rows.persist()
+        try:
+            yield kept, kept.count()
+        finally:
+            kept.unpersist()
+
+    def append(self, table: Table, rows: DataFrame, batch: Batch) -> None:
+        """Adds the rows of a batch."""
         self._write(table, rows, batch).mode("append").save(self.path(table))
 
     def add(self, table: Table, rows: pa.Table, batch: Batch) -> None:
-        """Adds rows that this process has, with the columns of the table, as a batch of its own."""
-        if self._directly(table, lambda: rows, batch, lambda by, few: by.append(table, few, batch)):
-            return
+        """Adds rows that this process has, with the columns of the table."""
         # A table of Arrow needs no process of Python, a list of rows does.
-        frame = table.conform(self.spark.createDataFrame(rows)).coalesce(1)
-        self._write(table, frame, batch).mode("append").save(self.path(table))
+        self.append(table, table.conform(self.spark.createDataFrame(rows)).coalesce(1), batch)
 
     def overwrite(self, table: Table, rows: DataFrame, batch: Batch) -> None:
         """Puts the rows in the place of all that were there."""
-        if self._directly(
-            table, lambda: _few(rows), batch, lambda by, few: by.overwrite(table, few, batch)
-        ):
-            return
         self._write(table, rows, batch).mode("overwrite").save(self.path(table))
 
     def replace(self, table: Table, rows: DataFrame, ranges: Sequence[Range], batch: Batch) -> None:
         """Puts the rows in the place of those whose window is in the ranges."""
         if table.window is None:
             raise ValueError(f"{table.name} has no window")
-        if self._directly(
-            table, lambda: _few(rows), batch, lambda by, few: by.replace(table, few, ranges, batch)
-        ):
-            return
         writer = self._write(table, rows, batch).mode("overwrite")
         if self.exists(table):
             writer = writer.option("replaceWhere", predicate(table.window, ranges))
@@ -138,12 +181,8 @@ class Store:
 
     def upsert(self, table: Table, rows: DataFrame, batch: Batch) -> None:
         """Puts each row in the place of that with its key, or adds it."""
-        if self._directly(
-            table, lambda: _few(rows), batch, lambda by, few: by.upsert(table, few, batch)
-        ):
-            return
         if not self.exists(table):
-            self.append(table, rows, batch, are_few=False)
+            self.append(table, rows, batch)
             return
         same = " AND ".join(f"old.{name} <=> new.{name}" for name in table.key)
         self.spark.sql(
@@ -151,26 +190,6 @@ class Store:
             "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *",
             rows=rows,
         )
-
-    def _directly(
-        self,
-        table: Table,
-        make: Callable[[], pa.Table | None],
-        batch: Batch,
-        write: Callable[[Direct, pa.Table], None],
-    ) -> bool:
-        """Writes rows without Spark if `make` finds few; returns whether the table has them."""
-        if self.direct is None or not self.direct.takes(table):
-            return False
-        if not self.direct.has(table, batch):
-            found = make()
-            if found is None:
-                return False
-            try:
-                write(self.direct, found)
-            except CommitFailedError:  # the table has a feature that only Spark knows
-                return False
-        return True
 
     def _write(self, table: Table, rows: DataFrame, batch: Batch) -> DataFrameWriter:
         if table.layer == "gold":
@@ -207,17 +226,3 @@ def _directory(spark: SparkSession, root: str) -> Path | None:
         return Path("/" + root.removeprefix("file:").lstrip("/"))
     default = str(context.hadoopConfiguration().get("fs.defaultFS"))
     return Path(root).absolute() if "://" not in root and default.startswith("file:") else None
-
-
-def _few(rows: DataFrame) -> pa.Table | None:
-    """Returns rows if they are few, None if Spark had better write them."""
-    found = _collected(rows.limit(FEW + 1))
-    return found if found is not None and found.num_rows <= FEW else None
-
-
-def _collected(rows: DataFrame) -> pa.Table | None:
-    """Returns rows; None if Spark refuses, or fails: it says why when it writes them itself."""
-    try:
-        return rows.toArrow()
-    except SPARK_FAILURES:
-        return None

@@ -4,14 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
-
-from pyspark.sql import functions as F
 
 from jobline_pipeline.history import merged
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column
 
 # A predicate of more ranges than this is slower than reading what lies between them.
 RANGES_MAX = 32
@@ -29,11 +23,6 @@ def touched(spans: Iterable[tuple[int, int]], grain_seconds: int) -> list[Range]
         least = gaps.index(min(gaps))
         ranges[least : least + 2] = [(ranges[least][0], ranges[least + 1][1])]
     return ranges
-
-
-def is_within(column: str, ranges: Sequence[Range], date: str | None = None) -> Column:
-    """Returns the condition that a time lies in one of the ranges; `date` is its partition."""
-    return F.expr(predicate(column, ranges, date))
 
 
 def sql(us: int) -> str:

@@ -19,7 +19,12 @@ START = datetime(2026, 11, 2, 9, tzinfo=UTC)
 # All small: what is slow is the compiling, so it compiles once and quickly.
 OPTIONS = {
     "spark.sql.shuffle.partitions": "2",
-    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss4m",
+    # Without the second compiler Java keeps only 48 MB for code, which all tests together fill;
+    # what comes then is never compiled.
+    "spark.driver.extraJavaOptions": (
+        "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m "
+        "-XX:MetaspaceSize=256m -Xss4m"
+    ),
     "spark.sql.streaming.pollingDelay": "20ms",
 }
 

@@ -42,5 +42,6 @@ def contents(spark, root, *, without=("files",)):
 
 
 def _rounded(value):
-    # Sums of the same numbers in another order differ in their last digits.
-    return float(f"{value:.9g}") if isinstance(value, float) else value
+    # Sums of the same numbers in another order differ in their last digits. What lies just between
+    # two values of nine digits, as halves of short numbers do, goes to the greater one.
+    return float(f"{value * (1 + 1e-12):.9g}") if isinstance(value, float) else value

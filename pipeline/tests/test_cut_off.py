@@ -9,6 +9,8 @@ import textwrap
 import pytest
 from pyspark.errors import StreamingQueryException
 
+from jobline_pipeline.store import Store
+from jobline_pipeline.upkeep import optimize
 from tests.running import contents, run
 
 # A driver that dies by SIGKILL in its second batch: when a step is told, or when the first file of
@@ -57,6 +59,23 @@ def test_cut_off_run_is_taken_up(spark, history, tmp_path, expected, at):
 
     with pytest.raises(StreamingQueryException):
         run(spark, history, tmp_path, tell=cut)
+    run(spark, history, tmp_path)
+    assert contents(spark, tmp_path) == expected
+
+
+@pytest.mark.fault
+@pytest.mark.timeout(900)
+def test_cut_off_run_finds_rows_whose_files_were_joined(spark, history, tmp_path, expected):
+    """Somebody ran `optimize` in between: the exported files are read again."""
+
+    def cut(step):
+        if step == "attempts and jobs":
+            raise Cut
+
+    with pytest.raises(StreamingQueryException):
+        run(spark, history, tmp_path, tell=cut)
+    [(name, before, after)] = optimize(Store(spark, str(tmp_path)), lambda _: None)
+    assert (name, before > after) == ("events", True)
     run(spark, history, tmp_path)
     assert contents(spark, tmp_path) == expected
 

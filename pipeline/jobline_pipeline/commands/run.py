@@ -11,6 +11,7 @@ import typer
 
 from jobline_pipeline.command import Steps, opened, steps, write_line
 from jobline_pipeline.command_options import TABLES, AsJson, History, Memory, Tables
+from jobline_pipeline.places import is_elsewhere
 from jobline_pipeline.problems import PipelineError
 
 if TYPE_CHECKING:
@@ -26,9 +27,6 @@ Objectives = Annotated[
     ),
 ]
 FilesABatch = Annotated[int, typer.Option(min=1, help="How many files one batch reads.")]
-
-# Of exported files: some three million events.
-_SMALL_BYTES = 48_000_000
 
 
 def register(app: typer.Typer) -> None:
@@ -76,19 +74,12 @@ def _follow(
     events_of(history)
     declared = _declared(objectives, tables)
     what = Following(history, every, files_a_batch, declared)
-    short = every is None and _is_small(history)
+    # Spark computes little where the tables are in a directory.
+    short = every is None and not is_elsewhere(tables)
     with steps() as shown, opened(tables, memory=memory, must_exist=False, short=short) as store:
         total = _wait(what, store, shown, as_json=as_json)
     if not total and not as_json:
         shown.note("There was nothing new.")
-
-
-def _is_small(history: str) -> bool:
-    """Whether a history is a directory with so little in it that a run takes seconds."""
-    if "://" in history:
-        return False
-    files = Path(history, "events").rglob("*.parquet")
-    return sum(file.stat().st_size for file in files) <= _SMALL_BYTES
 
 
 def _wait(what: Following, store: object, shown: Steps, *, as_json: bool) -> int:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from pyspark.sql import functions as F
-
 from jobline_pipeline.schemas import ENDINGS
+from jobline_pipeline.sql import Rows, milliseconds, one_of
 from jobline_pipeline.tables.table import (
     BOOLEAN,
     DATE,
@@ -17,11 +14,7 @@ from jobline_pipeline.tables.table import (
     TIME,
     Column,
     Table,
-    milliseconds,
 )
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 TABLE = Table(
     name="attempts",
@@ -58,15 +51,18 @@ TABLE = Table(
 )
 
 
-def make(events: DataFrame) -> DataFrame:
+def make(events: Rows) -> Rows:
     """Takes `events`; returns the hand-outs that ended in them."""
-    ended = events.where(F.col("event").isin(*ENDINGS) & F.col("leased_at").isNotNull())
-    return TABLE.conform(
-        ended.select(
-            "*",
-            F.col("at").alias("ended_at"),
-            F.col("event").alias("outcome"),
-            milliseconds("ready_at", "leased_at").alias("wait_ms"),
-            milliseconds("leased_at", "at").alias("run_ms"),
-        )
+    return TABLE.made(
+        f"""
+        SELECT
+          *,
+          `at` AS ended_at,
+          event AS outcome,
+          {milliseconds("ready_at", "leased_at")} AS wait_ms,
+          {milliseconds("leased_at", "`at`")} AS run_ms
+        FROM {{events}} AS events
+        WHERE event IN {one_of(ENDINGS)} AND leased_at IS NOT NULL
+        """,
+        events=events,
     )

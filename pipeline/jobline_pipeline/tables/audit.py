@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from pyspark.sql import functions as F
-
-from jobline_pipeline.tables.table import LONG, STRING, TIME, Column, Table, hour_of
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+from jobline_pipeline.sql import Rows, hour_of
+from jobline_pipeline.tables.table import LONG, STRING, TIME, Column, Table
 
 TABLE = Table(
     name="audit",
@@ -31,21 +25,27 @@ TABLE = Table(
 )
 
 
-def make(events: DataFrame) -> DataFrame:
+def make(events: Rows) -> Rows:
     """Takes `events` of whole hours; those that nobody asked for are left out."""
-    asked = events.where(F.col("principal").isNotNull() | F.col("operation_id").isNotNull())
-    done = asked.select(
-        hour_of("at").alias("hour"),
-        F.coalesce("principal", F.lit("")).alias("principal"),
-        "event",
-        F.coalesce("queue", F.lit("")).alias("queue"),
-        "operation_id",
-        "at",
-    )
-    return TABLE.conform(
-        done.groupBy("hour", "principal", "event", "queue", "operation_id").agg(
-            F.count("*").alias("jobs"),
-            F.min("at").alias("first_at"),
-            F.max("at").alias("last_at"),
-        )
+    return TABLE.made(
+        f"""
+        SELECT
+          hour,
+          principal,
+          event,
+          queue,
+          operation_id,
+          count(*) AS jobs,
+          min(`at`) AS first_at,
+          max(`at`) AS last_at
+        FROM (
+          SELECT
+            {hour_of("`at`")} AS hour, coalesce(principal, '') AS principal, event,
+            coalesce(queue, '') AS queue, operation_id, `at`
+          FROM {{events}} AS events
+          WHERE principal IS NOT NULL OR operation_id IS NOT NULL
+        ) AS asked
+        GROUP BY hour, principal, event, queue, operation_id
+        """,
+        events=events,
     )

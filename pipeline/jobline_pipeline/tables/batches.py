@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from pyspark.sql import functions as F
-
-from jobline_pipeline.tables.table import DOUBLE, LONG, LONGS, STRING, TIME, Column, Table, share
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+from jobline_pipeline.sql import Rows, dialect_of, query, share
+from jobline_pipeline.tables.table import DOUBLE, LONG, LONGS, STRING, TIME, Column, Table
 
 # A straggler took this many times as long as half of the jobs of its batch.
 STRAGGLER = 3.0
@@ -37,36 +31,67 @@ TABLE = Table(
 )
 
 
-def make(pushed: DataFrame, jobs: DataFrame) -> DataFrame:
+def make(pushed: Rows, jobs: Rows) -> Rows:
     """Takes `events` that pushed members of batches, and `jobs`: all members of these batches."""
-    members = pushed.where(F.col("batch_id").isNotNull() & (F.col("event") == "pushed")).select(
-        "batch_id", "job_id", "queue", F.col("at").alias("pushed_at")
+    say = dialect_of(pushed)
+    return TABLE.made(
+        f"""
+        WITH sums AS (
+          SELECT
+            batch_id,
+            {say.words("queue")} AS queues,
+            count(*) AS jobs,
+            count(ended_at) AS ended,
+            count_if(outcome = 'completed') AS completed,
+            min(pushed_at) AS first_pushed_at,
+            max(ended_at) AS last_ended_at,
+            percentile_cont(0.5) WITHIN GROUP (ORDER BY total_ms) AS total_p50_ms,
+            max(total_ms) AS total_max_ms
+          FROM {{members}} AS members
+          GROUP BY batch_id
+        ),
+        slow AS (
+          SELECT
+            members.batch_id,
+            count(*) AS straggler_count,
+            {say.greatest("members.total_ms", "members.job_id", STRAGGLERS_SHOWN)} AS stragglers
+          FROM {{members}} AS members
+          JOIN sums ON sums.batch_id = members.batch_id
+          WHERE members.total_ms > sums.total_p50_ms * {STRAGGLER:e}
+          GROUP BY members.batch_id
+        )
+        SELECT
+          sums.*,
+          {share("sums.ended", "sums.jobs")} AS progress,
+          coalesce(slow.straggler_count, 0) AS straggler_count,
+          coalesce(slow.stragglers, {say.array()}) AS stragglers
+        FROM sums
+        LEFT JOIN slow ON slow.batch_id = sums.batch_id
+        """,
+        members=_members(pushed, jobs),
     )
-    ends = (
-        jobs.where(F.col("batch_id").isNotNull())
-        .groupBy("job_id")
-        .agg(F.max_by(F.struct("outcome", "ended_at", "total_ms"), "offset").alias("end"))
+
+
+def _members(pushed: Rows, jobs: Rows) -> Rows:
+    """Returns each job that was pushed into a batch, with its last end if it has one."""
+    return query(
+        """
+        SELECT
+          pushed.batch_id, pushed.job_id, pushed.queue, pushed.`at` AS pushed_at,
+          ends.outcome, ends.ended_at, ends.total_ms
+        FROM {pushed} AS pushed
+        LEFT JOIN (
+          SELECT
+            job_id,
+            max_by(outcome, `offset`) AS outcome,
+            max_by(ended_at, `offset`) AS ended_at,
+            max_by(total_ms, `offset`) AS total_ms
+          FROM {jobs} AS jobs
+          WHERE batch_id IS NOT NULL
+          GROUP BY job_id
+        ) AS ends ON ends.job_id = pushed.job_id
+        WHERE pushed.batch_id IS NOT NULL AND pushed.event = 'pushed'
+        """,
+        pushed=pushed,
+        jobs=jobs,
     )
-    known = members.join(ends, on="job_id", how="left").select("*", "end.*")
-    sums = known.groupBy("batch_id").agg(
-        F.array_join(F.array_sort(F.collect_set("queue")), ", ").alias("queues"),
-        F.count("*").alias("jobs"),
-        F.count("end").alias("ended"),
-        F.count_if(F.col("outcome") == "completed").alias("completed"),
-        F.min("pushed_at").alias("first_pushed_at"),
-        F.max("ended_at").alias("last_ended_at"),
-        F.percentile("total_ms", F.lit(0.5)).alias("total_p50_ms"),
-        F.max("total_ms").alias("total_max_ms"),
-        F.sort_array(
-            F.collect_list(F.when(F.col("total_ms").isNotNull(), F.struct("total_ms", "job_id"))),
-            asc=False,
-        ).alias("slowest"),
-    )
-    slow = F.filter("slowest", lambda one: one["total_ms"] > F.col("total_p50_ms") * STRAGGLER)
-    shown = sums.withColumn("slow", slow).select(
-        "*",
-        share(F.col("ended"), F.col("jobs")).alias("progress"),
-        F.size("slow").alias("straggler_count"),
-        F.slice(F.col("slow.job_id"), 1, STRAGGLERS_SHOWN).alias("stragglers"),
-    )
-    return TABLE.conform(shown)

@@ -12,32 +12,18 @@ hands the hour's own arrivals and run times out again and says how long they wou
 from __future__ import annotations
 
 import heapq
-from typing import TYPE_CHECKING
+import math
+from collections.abc import Sequence
 
-from pyspark.sql import functions as F
-
-from jobline_pipeline.tables.table import (
-    DOUBLE,
-    INT,
-    LONG,
-    STRING,
-    TIME,
-    Column,
-    Table,
-    hour_of,
-    share,
-)
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pyspark.sql import Column as SparkColumn
-    from pyspark.sql import DataFrame
+from jobline_pipeline.sql import Function, Rows, dialect_of, hour_of, quantile, share
+from jobline_pipeline.tables.table import DOUBLE, INT, LONG, STRING, TIME, Column, Table
 
 # A wait counts as short if it is at most this, for this share of hand-outs.
 WAIT_MS, WAIT_SHARE = 1000.0, 0.99
 # An hour that would need more is given this many.
 WORKERS_MAX = 5000
+# Jobs that take no time at all need no less than those that take so long.
+_RUN_MS_MIN = 0.001
 
 TABLE = Table(
     name="capacity",
@@ -61,48 +47,74 @@ TABLE = Table(
 )
 
 
-def make(attempts: DataFrame) -> DataFrame:
+def make(attempts: Rows) -> Rows:
     """Takes `attempts` of whole hours."""
-    ended = attempts.select(
-        hour_of("ended_at").alias("hour"), "queue", "run_ms", "wait_ms", "worker"
-    )
-    sums = ended.groupBy("hour", "queue").agg(
-        F.count("*").alias("arrivals"),
-        F.avg("run_ms").alias("run_mean_ms"),
-        (F.sum("run_ms") / 3_600_000).alias("offered"),
-        F.stddev_pop("run_ms").alias("deviation"),
-        F.approx_count_distinct("worker", 0.02).alias("workers_seen"),
-        F.kll_sketch_agg_float(F.col("wait_ms").cast("float")).alias("waits"),
-    )
-    wait_p99 = F.kll_sketch_get_quantile_float("waits", F.lit(0.99)).cast("double")
-    needed = sums.withColumn("workers_needed", _workers_needed())
-    return TABLE.conform(
-        needed.select(
-            "*",
-            share(F.col("deviation"), F.col("run_mean_ms")).alias("variation"),
-            share(F.col("offered"), F.col("workers_needed")).alias("busy_share"),
-            F.when(F.kll_sketch_get_n_float("waits") > 0, wait_p99).alias("wait_p99_ms"),
-        )
+    needed = dialect_of(attempts).call(WORKERS_NEEDED, "offered", "run_mean_ms")
+    return TABLE.made(
+        f"""
+        WITH ended AS (
+          SELECT *, {hour_of("ended_at")} AS hour FROM {{attempts}} AS attempts
+        ),
+        sums AS (
+          SELECT
+            hour,
+            queue,
+            count(*) AS arrivals,
+            avg(run_ms) AS run_mean_ms,
+            sum(run_ms) / 3.6e6 AS offered,
+            stddev_pop(run_ms) AS deviation,
+            count(DISTINCT worker) AS workers_seen,
+            kll_sketch_agg_float(CAST(wait_ms AS float)) AS waits
+          FROM ended
+          GROUP BY hour, queue
+        ),
+        needs AS (SELECT *, {needed} AS workers_needed FROM sums)
+        SELECT
+          *,
+          {share("deviation", "run_mean_ms")} AS variation,
+          {share("offered", "workers_needed")} AS busy_share,
+          {quantile("waits", 0.99)} AS wait_p99_ms
+        FROM needs
+        """,
+        attempts=attempts,
     )
 
 
-def _workers_needed() -> SparkColumn:
-    """The least number of workers with short waits, for the columns `offered`, `run_mean_ms`."""
-    load, run = F.col("offered"), F.greatest(F.col("run_mean_ms"), F.lit(0.001))
+def workers_needed(offered: float, run_ms: float) -> int:
+    """Returns the least number of workers with short waits, for a load in Erlangs."""
+    run = max(run_ms, _RUN_MS_MIN)
     # Far enough: ten times the square root above the load is more than any objective here needs.
-    furthest = F.least(F.ceil(load + F.sqrt(load) * 10 + 10), F.lit(WORKERS_MAX)).cast("int")
+    furthest = min(math.ceil(offered + math.sqrt(offered) * 10 + 10), WORKERS_MAX)
+    blocked = 1.0
+    for workers in range(1, furthest + 1):
+        blocked = offered * blocked / (workers + offered * blocked)
+        if workers > offered:
+            waits = workers * blocked / (workers - offered * (1 - blocked))
+            if waits * math.exp(-(workers - offered) * WAIT_MS / run) <= 1 - WAIT_SHARE:
+                return workers
+    return furthest
 
-    def step(state: SparkColumn, workers: SparkColumn) -> SparkColumn:
-        blocked = load * state["blocked"] / (workers + load * state["blocked"])
-        waits = workers * blocked / (workers - load * (1 - blocked))
-        late = waits * F.exp(-(workers - load) * WAIT_MS / run)
-        enough = (workers > load) & (late <= 1 - WAIT_SHARE)
-        found = F.when(state["found"] > 0, state["found"]).when(enough, workers).otherwise(F.lit(0))
-        return F.struct(blocked.alias("blocked"), found.cast("int").alias("found"))
 
-    start = F.struct(F.lit(1.0).alias("blocked"), F.lit(0).alias("found"))
-    counted = F.aggregate(F.sequence(F.lit(1), furthest), start, step)
-    return F.when(counted["found"] > 0, counted["found"]).otherwise(furthest)
+def _needed_by_spark(offered: str, run_ms: str) -> str:
+    """The same as an expression; `found` is 0 until there are enough."""
+    run = f"greatest({run_ms}, {_RUN_MS_MIN:e})"
+    furthest = f"CAST(least(ceil({offered} + sqrt({offered}) * 10 + 10), {WORKERS_MAX}) AS int)"
+    blocked = f"({offered} * state.blocked / (workers + {offered} * state.blocked))"
+    waits = f"workers * {blocked} / (workers - {offered} * (1 - {blocked}))"
+    late = f"{waits} * exp(-(workers - {offered}) * {WAIT_MS:e} / {run})"
+    found = (
+        f"CASE WHEN state.found > 0 THEN state.found WHEN workers > {offered} "
+        f"AND {late} <= {1 - WAIT_SHARE:e} THEN workers ELSE 0 END"
+    )
+    start = "named_struct('blocked', 1e0, 'found', 0)"
+    step = f"(state, workers) -> named_struct('blocked', {blocked}, 'found', {found})"
+    counted = f"aggregate(sequence(1, {furthest}), {start}, {step}).found"
+    return f"CASE WHEN {counted} > 0 THEN {counted} ELSE {furthest} END"
+
+
+WORKERS_NEEDED = Function(
+    "workers_needed", _needed_by_spark, workers_needed, ("DOUBLE", "DOUBLE"), "INTEGER"
+)
 
 
 def replay(arrivals: Sequence[tuple[float, float]], workers: int) -> list[float]:

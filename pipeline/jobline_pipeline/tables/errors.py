@@ -7,20 +7,16 @@ it has one of ours, by the reason that the server gives.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from pyspark.sql import functions as F
+import re
 
 from jobline_pipeline.schemas import FAILURES
-from jobline_pipeline.tables.table import LONG, STRING, TIME, Column, Table, minute_of
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column as SparkColumn
-    from pyspark.sql import DataFrame
+from jobline_pipeline.sql import Dialect, Function, Rows, dialect_of, minute_of, one_of
+from jobline_pipeline.tables.table import LONG, STRING, TIME, Column, Table
 
 # Longer messages differ in their tail; what they have in common is at their beginning.
 MESSAGE_MAX = 300
 # In this order: an id within a path is gone with the path, a number within an id with the id.
+# Java and Python read these patterns alike.
 _TAKEN_OUT = (
     (r"https?://[^\s'\"]+", "<url>"),
     (r"[\w.+-]+@[\w-]+\.[\w.]+", "<email>"),
@@ -65,48 +61,59 @@ TABLE = Table(
 )
 
 
-def make(attempts: DataFrame) -> DataFrame:
+def make(attempts: Rows) -> Rows:
     """Takes `attempts` of whole minutes; returns their failures, grouped."""
-    failed = attempts.where(F.col("outcome").isin(*FAILURES)).select(
-        minute_of("ended_at").alias("minute"),
-        "queue",
-        "name",
-        F.coalesce("error_type", F.lit("")).alias("error_type"),
-        normalised(F.coalesce("error", _of_reason(), F.lit(""))).alias("message"),
-        "outcome",
-        "ended_at",
-        "error",
-        "job_id",
-        "offset",
-    )
-    last = F.max_by(F.struct("error", "job_id"), F.struct("ended_at", "offset"))
-    grouped = failed.groupBy("minute", "queue", "name", "error_type", "message").agg(
-        F.count("*").alias("failures"),
-        F.count_if(F.col("outcome") == "dead").alias("dead"),
-        F.min("ended_at").alias("first_at"),
-        F.max("ended_at").alias("last_at"),
-        last.alias("last"),
-    )
-    return TABLE.conform(
-        grouped.select(
-            "*",
-            F.col("last.error").alias("example"),
-            F.col("last.job_id").alias("example_job_id"),
+    message = f"coalesce(error, {_of_reason()}, '')"
+    return TABLE.made(
+        f"""
+        WITH failed AS (
+          SELECT
+            {minute_of("ended_at")} AS minute, queue, name,
+            coalesce(error_type, '') AS error_type,
+            {dialect_of(attempts).call(NORMALISED, message)} AS message,
+            outcome, ended_at, error, job_id, `offset`
+          FROM {{attempts}} AS attempts
+          WHERE outcome IN {one_of(FAILURES)}
         )
+        SELECT
+          minute,
+          queue,
+          name,
+          error_type,
+          message,
+          count(*) AS failures,
+          count_if(outcome = 'dead') AS dead,
+          min(ended_at) AS first_at,
+          max(ended_at) AS last_at,
+          max_by(error, (ended_at, `offset`)) AS example,
+          max_by(job_id, (ended_at, `offset`)) AS example_job_id
+        FROM failed
+        GROUP BY minute, queue, name, error_type, message
+        """,
+        attempts=attempts,
     )
 
 
-def _of_reason() -> SparkColumn:
+def _of_reason() -> str:
     """Returns what a reason means, in words; NULL if there is none."""
-    said = F.col("reason")
-    for reason, words in _WITHOUT_MESSAGE.items():
-        said = F.when(F.col("reason") == reason, F.lit(words)).otherwise(said)
-    return said
+    said = (f"WHEN '{reason}' THEN '{words}'" for reason, words in _WITHOUT_MESSAGE.items())
+    return f"CASE reason {' '.join(said)} ELSE reason END"
 
 
-def normalised(message: SparkColumn) -> SparkColumn:
+def normalised(message: str) -> str:
     """Returns a message without what differs between two of the same error."""
-    shown = F.substring(message, 1, MESSAGE_MAX)
+    shown = message[:MESSAGE_MAX]
+    for pattern, word in _COMPILED:
+        shown = pattern.sub(word, shown)
+    return shown.strip(" ")
+
+
+def _normalised_by_spark(message: str) -> str:
+    shown = f"substring({message}, 1, {MESSAGE_MAX})"
     for pattern, word in _TAKEN_OUT:
-        shown = F.regexp_replace(shown, pattern, word)
-    return F.trim(shown)
+        shown = f"regexp_replace({shown}, {Dialect().text(pattern)}, '{word}')"
+    return f"trim({shown})"
+
+
+_COMPILED = [(re.compile(pattern, re.ASCII), word) for pattern, word in _TAKEN_OUT]
+NORMALISED = Function("normalised", _normalised_by_spark, normalised, ("VARCHAR",), "VARCHAR")

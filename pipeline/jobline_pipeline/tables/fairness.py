@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from pyspark.sql import functions as F
-
-from jobline_pipeline.tables.table import DOUBLE, LONG, STRING, TIME, Column, Table, hour_of, share
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+from jobline_pipeline.sql import Rows, hour_of, share
+from jobline_pipeline.tables.table import DOUBLE, LONG, STRING, TIME, Column, Table
 
 # Rows are for the groups with the most work; the index counts the others of a queue and hour too.
 GROUPS_SHOWN = 100
@@ -40,30 +34,43 @@ TABLE = Table(
 )
 
 
-def make(attempts: DataFrame) -> DataFrame:
+def make(attempts: Rows) -> Rows:
     """Takes `attempts` of whole hours; those without a group are left out."""
-    by_group = (
-        attempts.where(F.col("group").isNotNull())
-        .select(hour_of("ended_at").alias("hour"), "queue", "group", "run_ms", "wait_ms")
-        .groupBy("hour", "queue", "group")
-        .agg(
-            F.count("*").alias("attempts"),
-            F.sum("run_ms").alias("run_ms"),
-            F.avg("wait_ms").alias("wait_mean_ms"),
-            F.max("wait_ms").alias("wait_max_ms"),
+    return TABLE.made(
+        f"""
+        WITH by_group AS (
+          SELECT
+            hour,
+            queue,
+            `group`,
+            count(*) AS attempts,
+            sum(run_ms) AS run_ms,
+            avg(wait_ms) AS wait_mean_ms,
+            max(wait_ms) AS wait_max_ms
+          FROM (
+            SELECT *, {hour_of("ended_at")} AS hour
+            FROM {{attempts}} AS attempts
+            WHERE `group` IS NOT NULL
+          ) AS ended
+          GROUP BY hour, queue, `group`
+        ),
+        compared AS (
+          SELECT
+            *,
+            row_number() OVER (
+              PARTITION BY hour, queue ORDER BY run_ms DESC, `group` DESC
+            ) AS place,
+            count(*) OVER (PARTITION BY hour, queue) AS `groups`,
+            sum(run_ms) OVER (PARTITION BY hour, queue) AS all_ms,
+            sum(run_ms * run_ms) OVER (PARTITION BY hour, queue) AS squares
+          FROM by_group
         )
-    )
-    members = F.struct("run_ms", "group", "attempts", "wait_mean_ms", "wait_max_ms")
-    by_queue = by_group.groupBy("hour", "queue").agg(
-        F.count("*").alias("groups"),
-        F.sum("run_ms").alias("all_ms"),
-        F.sum(F.col("run_ms") * F.col("run_ms")).alias("squares"),
-        F.slice(F.sort_array(F.collect_list(members), asc=False), 1, GROUPS_SHOWN).alias("busiest"),
-    )
-    jain = share(F.col("all_ms") * F.col("all_ms"), F.col("groups") * F.col("squares"))
-    shown = by_queue.select(
-        "hour", "queue", "groups", "all_ms", jain.alias("jain"), F.explode("busiest").alias("one")
-    )
-    return TABLE.conform(
-        shown.select("*", "one.*").withColumn("run_share", share(F.col("run_ms"), F.col("all_ms")))
+        SELECT
+          *,
+          {share("run_ms", "all_ms")} AS run_share,
+          {share("all_ms * all_ms", "(`groups` * squares)")} AS jain
+        FROM compared
+        WHERE place <= {GROUPS_SHOWN}
+        """,
+        attempts=attempts,
     )

@@ -8,26 +8,10 @@ of a flow is how much faster the critical job of the root could have been before
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
-from pyspark.sql import functions as F
-
-from jobline_pipeline.tables.table import (
-    DOUBLE,
-    INT,
-    LONG,
-    LONGS,
-    STRING,
-    TIME,
-    Column,
-    Table,
-    share,
-)
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pyspark.sql import DataFrame
+from jobline_pipeline.sql import Rows, dialect_of, query, share
+from jobline_pipeline.tables.table import DOUBLE, INT, LONG, LONGS, STRING, TIME, Column, Table
 
 # Jobs of a critical path beyond this many are not followed.
 PATH_MAX = 5
@@ -56,87 +40,118 @@ TABLE = Table(
 )
 
 
-def make(
-    jobs: DataFrame,
-    pushed: DataFrame,
-    keep: Callable[[DataFrame], DataFrame] = lambda rows: rows,
-) -> DataFrame:
+def _same(rows: Rows) -> Rows:
+    return rows
+
+
+def make(jobs: Rows, pushed: Rows, keep: Callable[[Rows], Rows] = _same) -> Rows:
     """Takes `jobs` (all that the flows may have) and `events` that have `depends_on`.
 
     `keep` is given what is used several times, so that it may compute that once.
     """
     edges = keep(_edges(jobs, pushed))
-    awaited = edges.select(F.col("awaited_id").alias("job_id"))
-    # Of the jobs, only those that are in a flow: few, as a rule.
-    members = edges.select("job_id").unionByName(awaited).distinct()
-    in_flows = jobs.join(members, on="job_id", how="left_semi")
-    one = F.struct("queue", "name", "ended_at", "outcome", "total_ms", "run_ms")
-    ended = keep(in_flows.groupBy("job_id").agg(F.max_by(one, "offset").alias("job")))
+    ended = keep(_ended(jobs, edges))
     links = keep(_links(edges, ended))
-    waited_for = edges.select(F.col("awaited_id").alias("job_id")).distinct()
-    path = links.join(waited_for, on="job_id", how="left_anti")
-    roots = path.join(ended, on="job_id", how="inner").select(
-        "job_id", "job", "waits_for", "slack_ms", "critical_id", "critical_name",
-        F.array("job_id", "critical_id").alias("critical_path"),
-        (F.coalesce("job.run_ms", F.lit(0.0)) + F.col("critical_run_ms")).alias("path_run_ms"),
-    )  # fmt: skip
-    following = links.select(
-        F.col("job_id").alias("critical_id"),
-        F.col("critical_id").alias("next_id"),
-        F.col("critical_run_ms").alias("next_run_ms"),
+    steps = range(2, PATH_MAX)
+    joins = "\n".join(
+        f"LEFT JOIN {{links}} AS link_{n} ON link_{n}.job_id = link_{n - 1}.critical_id"
+        for n in steps
     )
-    for _ in range(PATH_MAX - 2):
-        roots = _one_further(roots, following)
-    total = F.col("job.total_ms")
-    return TABLE.conform(
-        roots.select(
-            "*", "job.*",
-            F.size("critical_path").alias("path_jobs"),
-            share(F.col("path_run_ms"), total).alias("run_share"),
+    say = dialect_of(jobs)
+    critical = ("link_1.job_id", *(f"link_{n}.critical_id" for n in (1, *steps)))
+    run_ms = " + ".join(f"coalesce(link_{n}.critical_run_ms, 0)" for n in (1, *steps))
+    return TABLE.made(
+        f"""
+        WITH paths AS (
+          SELECT
+            link_1.job_id,
+            link_1.waits_for,
+            link_1.slack_ms,
+            link_1.critical_name,
+            {say.without_nulls(say.array(*critical))} AS critical_path,
+            {run_ms} AS awaited_run_ms
+          FROM {{links}} AS link_1
+          {joins}
         )
-    )  # fmt: skip
+        SELECT
+          *,
+          cardinality(critical_path) AS path_jobs,
+          {share("path_run_ms", "total_ms")} AS run_share
+        FROM (
+          SELECT paths.*, ended.queue, ended.name, ended.ended_at, ended.outcome, ended.total_ms,
+            coalesce(ended.run_ms, 0) + paths.awaited_run_ms AS path_run_ms
+          FROM paths
+          JOIN {{ended}} AS ended ON ended.job_id = paths.job_id
+          ANTI JOIN {{edges}} AS edges ON edges.awaited_id = paths.job_id
+        ) AS roots
+        """,
+        links=links,
+        ended=ended,
+        edges=edges,
+    )
 
 
-def _edges(jobs: DataFrame, pushed: DataFrame) -> DataFrame:
+def _edges(jobs: Rows, pushed: Rows) -> Rows:
     """Returns (job_id, awaited_id): who waits for whom."""
-    children = jobs.where(F.col("parent_id").isNotNull()).select(
-        F.col("parent_id").alias("job_id"), F.col("job_id").alias("awaited_id")
+    return query(
+        """
+        SELECT parent_id AS job_id, job_id AS awaited_id
+        FROM {jobs} AS jobs
+        WHERE parent_id IS NOT NULL
+        UNION
+        SELECT job_id, explode(depends_on) AS awaited_id
+        FROM {pushed} AS pushed
+        WHERE depends_on IS NOT NULL
+        """,
+        jobs=jobs,
+        pushed=pushed,
     )
-    depends = pushed.where(F.col("depends_on").isNotNull()).select(
-        "job_id", F.explode("depends_on").alias("awaited_id")
-    )
-    return children.unionByName(depends).distinct()
 
 
-def _links(edges: DataFrame, ended: DataFrame) -> DataFrame:
+def _ended(jobs: Rows, edges: Rows) -> Rows:
+    """Returns the last end of each job that is in a flow: few, as a rule."""
+    names = ("queue", "name", "ended_at", "outcome", "total_ms", "run_ms")
+    last = ", ".join(f"max_by({name}, `offset`) AS {name}" for name in names)
+    return query(
+        f"""
+        SELECT job_id, {last}
+        FROM {{jobs}} AS jobs
+        WHERE job_id IN (
+          SELECT job_id FROM {{edges}} AS edges UNION SELECT awaited_id FROM {{edges}} AS edges
+        )
+        GROUP BY job_id
+        """,
+        jobs=jobs,
+        edges=edges,
+    )
+
+
+def _links(edges: Rows, ended: Rows) -> Rows:
     """Returns a row per waiting job: its critical job, and by how much that one was the last."""
-    awaited = edges.join(
-        ended.select(F.col("job_id").alias("awaited_id"), "job"), on="awaited_id", how="inner"
+    return query(
+        """
+        SELECT
+          job_id,
+          waits_for,
+          awaited_id AS critical_id,
+          name AS critical_name,
+          coalesce(run_ms, 0) AS critical_run_ms,
+          (unix_micros(ended_at) - unix_micros(next_at)) / 1e3 AS slack_ms
+        FROM (
+          SELECT
+            edges.job_id, edges.awaited_id, ended.name, ended.run_ms, ended.ended_at,
+            count(*) OVER (PARTITION BY edges.job_id) AS waits_for,
+            row_number() OVER (
+              PARTITION BY edges.job_id ORDER BY ended.ended_at DESC, edges.awaited_id DESC
+            ) AS place,
+            lead(ended.ended_at) OVER (
+              PARTITION BY edges.job_id ORDER BY ended.ended_at DESC, edges.awaited_id DESC
+            ) AS next_at
+          FROM {edges} AS edges
+          JOIN {ended} AS ended ON ended.job_id = edges.awaited_id
+        ) AS awaited
+        WHERE place = 1
+        """,
+        edges=edges,
+        ended=ended,
     )
-    one = F.struct("job.ended_at", "awaited_id", "job.name", "job.run_ms")
-    ordered = awaited.groupBy("job_id").agg(
-        F.sort_array(F.collect_list(one), asc=False).alias("ends"), F.count("*").alias("waits_for")
-    )
-    last, second = F.col("ends")[0], F.get("ends", F.lit(1))
-    slack = (F.unix_micros(last["ended_at"]) - F.unix_micros(second["ended_at"])) / 1000
-    return ordered.select(
-        "job_id",
-        "waits_for",
-        last["awaited_id"].alias("critical_id"),
-        last["name"].alias("critical_name"),
-        F.coalesce(last["run_ms"], F.lit(0.0)).alias("critical_run_ms"),
-        slack.alias("slack_ms"),
-    )
-
-
-def _one_further(roots: DataFrame, following: DataFrame) -> DataFrame:
-    """Follows each path by one job, where its last job waited for another."""
-    there = F.col("next_id").isNotNull()
-    return roots.join(following, on="critical_id", how="left").select(
-        "job_id", "job", "waits_for", "slack_ms", "critical_name",
-        F.col("next_id").alias("critical_id"),
-        F.when(there, F.concat("critical_path", F.array("next_id")))
-        .otherwise(F.col("critical_path"))
-        .alias("critical_path"),
-        (F.col("path_run_ms") + F.coalesce("next_run_ms", F.lit(0.0))).alias("path_run_ms"),
-    )  # fmt: skip

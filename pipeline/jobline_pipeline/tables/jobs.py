@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from pyspark.sql import functions as F
-
+from jobline_pipeline.sql import Rows, milliseconds
 from jobline_pipeline.tables.table import (
     DATE,
     DOUBLE,
@@ -15,11 +12,7 @@ from jobline_pipeline.tables.table import (
     TIME,
     Column,
     Table,
-    milliseconds,
 )
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 TABLE = Table(
     name="jobs",
@@ -58,14 +51,18 @@ TABLE = Table(
 )
 
 
-def make(events: DataFrame) -> DataFrame:
+def make(events: Rows) -> Rows:
     """Takes `events`; returns the jobs that ended in them."""
-    return TABLE.conform(
-        events.where(F.col("final")).select(
-            "*",
-            F.col("at").alias("ended_at"),
-            F.col("event").alias("outcome"),
-            milliseconds("pushed_at", "at").alias("total_ms"),
-            milliseconds("leased_at", "at").alias("run_ms"),
-        )
+    return TABLE.made(
+        f"""
+        SELECT
+          *,
+          `at` AS ended_at,
+          event AS outcome,
+          {milliseconds("pushed_at", "`at`")} AS total_ms,
+          {milliseconds("leased_at", "`at`")} AS run_ms
+        FROM {{events}} AS events
+        WHERE final
+        """,
+        events=events,
     )

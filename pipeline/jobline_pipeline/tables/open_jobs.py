@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from pyspark.sql import functions as F
-
 from jobline_pipeline.schemas import OPENINGS
+from jobline_pipeline.sql import Rows, one_of
 from jobline_pipeline.tables.table import INT, LONG, STRING, TIME, Column, Table
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 TABLE = Table(
     name="open_jobs",
@@ -33,18 +27,29 @@ TABLE = Table(
 )
 
 
-def openings(events: DataFrame) -> DataFrame:
-    """Takes `events`; returns those that make a job live, as rows of this table."""
-    opened = events.where(F.col("event").isin(*OPENINGS))
-    return TABLE.conform(opened.withColumn("opened_at", F.col("at")))
-
-
-def make(opened: DataFrame, jobs: DataFrame) -> DataFrame:
-    """Takes rows of this table, which may have ended, and `jobs`; returns those still open.
+def make(opened: Rows, events: Rows, ended: Rows) -> Rows:
+    """Takes rows of this table, which may have ended, new `events`, and `jobs`; returns those that
+    are still open.
 
     An end counts only if it came after the opening: a job that was put back has ended before.
     """
-    ended = jobs.select(F.col("job_id").alias("ended_id"), F.col("offset").alias("ended_offset"))
-    is_over = (F.col("job_id") == F.col("ended_id")) & (F.col("offset") < F.col("ended_offset"))
+    names = ", ".join(f"`{column.name}`" for column in TABLE.columns)
     # Two numbers of each end fit in memory per partition: a table of hashes spares sorting both.
-    return TABLE.conform(opened.join(ended.hint("shuffle_hash"), is_over, how="left_anti"))
+    return TABLE.made(
+        f"""
+        WITH openings AS (
+          SELECT {names} FROM {{opened}} AS opened
+          UNION ALL
+          SELECT {names}
+          FROM (SELECT *, `at` AS opened_at FROM {{events}} AS events) AS events
+          WHERE event IN {one_of(OPENINGS)}
+        )
+        SELECT /*+ SHUFFLE_HASH(ended) */ openings.*
+        FROM openings
+        ANTI JOIN {{ended}} AS ended
+          ON openings.job_id = ended.job_id AND openings.`offset` < ended.`offset`
+        """,
+        opened=opened,
+        events=events,
+        ended=ended,
+    )

@@ -8,6 +8,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from jobline_pipeline.schemas import ENDINGS, FAILURES, OPENINGS
+from jobline_pipeline.sql import Rows, milliseconds, minute_of, one_of, quantile
 from jobline_pipeline.tables.table import (
     BINARY,
     DOUBLE,
@@ -16,12 +17,9 @@ from jobline_pipeline.tables.table import (
     TIME,
     Column,
     Table,
-    milliseconds,
-    minute_of,
 )
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
 TIMES = ("wait", "run", "total")
@@ -63,33 +61,45 @@ TABLE = Table(
 )
 
 
-def make(events: DataFrame) -> DataFrame:
+def make(events: Rows) -> Rows:
     """Takes `events` of whole minutes; returns a row per queue and minute."""
-    event = F.col("event")
-    is_ending = event.isin(*ENDINGS) & F.col("leased_at").isNotNull()
-    counted = events.where(event.isin(*OPENINGS, *ENDINGS) & F.col("queue").isNotNull()).select(
-        minute_of("at").alias("minute"),
-        "queue",
-        "event",
-        "final",
-        "payload_bytes",
-        # A job may die without an attempt: because one that it waited for has failed.
-        F.col("leased_at").isNotNull().alias("was_handed_out"),
-        F.when(is_ending, milliseconds("ready_at", "leased_at")).cast("float").alias("wait"),
-        F.when(is_ending, milliseconds("leased_at", "at")).cast("float").alias("run"),
-        F.when(F.col("final"), milliseconds("pushed_at", "at")).cast("float").alias("total"),
+    is_ending = f"event IN {one_of(ENDINGS)} AND was_handed_out"
+    sketches = ", ".join(f"kll_sketch_agg_float({time}) AS {time}_sketch" for time in TIMES)
+    # A job may die without an attempt: because one that it waited for has failed.
+    return TABLE.made(
+        f"""
+        WITH counted AS (
+          SELECT *, {minute_of("`at`")} AS minute, leased_at IS NOT NULL AS was_handed_out
+          FROM {{events}} AS events
+          WHERE event IN {one_of((*OPENINGS, *ENDINGS))} AND queue IS NOT NULL
+        ),
+        measured AS (
+          SELECT
+            minute, queue, event, final, payload_bytes, was_handed_out,
+            {_float(is_ending, milliseconds("ready_at", "leased_at"))} AS wait,
+            {_float(is_ending, milliseconds("leased_at", "`at`"))} AS run,
+            {_float("final", milliseconds("pushed_at", "`at`"))} AS total
+          FROM counted
+        ),
+        sums AS (
+          SELECT
+            minute,
+            queue,
+            count_if(event IN {one_of(OPENINGS)}) AS opened,
+            count_if(final) AS ended,
+            count_if(event = 'completed') AS completed,
+            count_if(event IN {one_of(FAILURES)} AND was_handed_out) AS failed,
+            count_if(event = 'dead') AS dead,
+            count_if(event IN ('cancelled', 'expired')) AS cancelled,
+            sum(CASE WHEN event = 'pushed' THEN payload_bytes END) AS payload_bytes,
+            {sketches}
+          FROM measured
+          GROUP BY minute, queue
+        )
+        SELECT *, {", ".join(_quantiles())} FROM sums
+        """,
+        events=events,
     )
-    sums = counted.groupBy("minute", "queue").agg(
-        F.count_if(event.isin(*OPENINGS)).alias("opened"),
-        F.count_if(F.col("final")).alias("ended"),
-        F.count_if(event == "completed").alias("completed"),
-        F.count_if(event.isin(*FAILURES) & F.col("was_handed_out")).alias("failed"),
-        F.count_if(event == "dead").alias("dead"),
-        F.count_if(event.isin("cancelled", "expired")).alias("cancelled"),
-        F.sum(F.when(event == "pushed", F.col("payload_bytes"))).alias("payload_bytes"),
-        *(F.kll_sketch_agg_float(time).alias(f"{time}_sketch") for time in TIMES),
-    )
-    return TABLE.conform(sums.select("*", *_quantiles()))
 
 
 def by_hour(queue_minutes: DataFrame) -> DataFrame:
@@ -99,7 +109,8 @@ def by_hour(queue_minutes: DataFrame) -> DataFrame:
         *(F.sum(name).alias(name) for name in counts),
         *(F.kll_merge_agg_float(f"{time}_sketch").alias(f"{time}_sketch") for time in TIMES),
     )
-    return TABLE.conform(merged.select("*", *_quantiles())).withColumnRenamed("minute", "hour")
+    shown = merged.selectExpr("*", *_quantiles())
+    return TABLE.conform(shown).withColumnRenamed("minute", "hour")
 
 
 def with_backlog(queue_minutes: DataFrame) -> DataFrame:
@@ -113,13 +124,14 @@ def with_backlog(queue_minutes: DataFrame) -> DataFrame:
     )
 
 
-def _quantiles() -> list[SparkColumn]:
+def _float(condition: str, value: str) -> str:
+    return f"CAST(CASE WHEN {condition} THEN {value} END AS float)"
+
+
+def _quantiles() -> list[str]:
     """The quantiles of each sketch; NULL where nothing was measured."""
-    shown = []
-    for time in TIMES:
-        sketch = F.col(f"{time}_sketch")
-        for name, rank in _QUANTILES.items():
-            quantile = F.kll_sketch_get_quantile_float(sketch, F.lit(rank))
-            known = F.when(F.kll_sketch_get_n_float(sketch) > 0, quantile)
-            shown.append(known.cast("double").alias(f"{time}_{name}_ms"))
-    return shown
+    return [
+        f"{quantile(f'{time}_sketch', rank)} AS {time}_{name}_ms"
+        for time in TIMES
+        for name, rank in _QUANTILES.items()
+    ]

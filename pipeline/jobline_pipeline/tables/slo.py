@@ -17,9 +17,8 @@ import tomllib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import functions as F
-
 from jobline_pipeline.problems import PipelineError
+from jobline_pipeline.sql import Dialect, Rows, dialect_of, minute_of, share
 from jobline_pipeline.tables.table import (
     DOUBLE,
     LONG,
@@ -27,16 +26,11 @@ from jobline_pipeline.tables.table import (
     TIME,
     Column,
     Table,
-    minute_of,
-    share,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
-
-    from pyspark.sql import Column as SparkColumn
-    from pyspark.sql import DataFrame
 
 MEASURES = ("wait", "run", "total", "completed")
 
@@ -94,37 +88,57 @@ def _objective(path: Path, given: dict[str, Any]) -> Objective:
     return made
 
 
-def make(attempts: DataFrame, jobs: DataFrame, objectives: Sequence[Objective]) -> DataFrame:
+def make(attempts: Rows, jobs: Rows, objectives: Sequence[Objective]) -> Rows:
     """Takes `attempts` and `jobs` of whole minutes, and what was declared."""
-    measured = attempts.select("ended_at", "queue", "wait_ms", "run_ms").withColumns(
-        {"total_ms": F.lit(None).cast("double"), "outcome": F.lit(None).cast("string")}
+    say = dialect_of(attempts)
+    declared = ", ".join(_declared(objective, say) for objective in objectives)
+    # A job that somebody cancelled has not failed.
+    return TABLE.made(
+        f"""
+        WITH ends AS (
+          SELECT
+            ended_at, queue, wait_ms, run_ms,
+            CAST(NULL AS double) AS total_ms, CAST(NULL AS {say.type("string")}) AS outcome
+          FROM {{attempts}} AS attempts
+          UNION ALL
+          SELECT ended_at, queue, NULL, NULL, total_ms, outcome FROM {{jobs}} AS jobs
+        ),
+        objectives AS (
+          SELECT * FROM (VALUES {declared})
+            AS given(objective, of_queue, measure, share, at_most_ms)
+        ),
+        checked AS (
+          SELECT
+            {minute_of("ended_at")} AS minute,
+            objective,
+            of_queue,
+            share,
+            CASE measure
+              WHEN 'wait' THEN wait_ms > at_most_ms
+              WHEN 'run' THEN run_ms > at_most_ms
+              WHEN 'total' THEN total_ms > at_most_ms
+              ELSE CASE
+                WHEN outcome IN ('completed', 'dead', 'expired') THEN outcome != 'completed'
+              END
+            END AS is_bad
+          FROM ends
+          JOIN objectives ON of_queue = '*' OR of_queue = queue
+        ),
+        sums AS (
+          SELECT
+            minute, objective, of_queue AS queue, share,
+            count(*) AS measured, count_if(is_bad) AS bad
+          FROM checked
+          WHERE is_bad IS NOT NULL
+          GROUP BY minute, objective, of_queue, share
+        )
+        SELECT *, {share("bad", "measured")} / (1 - share) AS burn_rate FROM sums
+        """,
+        attempts=attempts,
+        jobs=jobs,
     )
-    ended = jobs.select("ended_at", "queue", "total_ms", "outcome").withColumns(
-        {"wait_ms": F.lit(None).cast("double"), "run_ms": F.lit(None).cast("double")}
-    )
-    rows = measured.unionByName(ended)
-    checks = F.filter(F.array(*(_check(one) for one in objectives)), lambda c: c["bad"].isNotNull())
-    checked = rows.select(minute_of("ended_at").alias("minute"), F.inline(checks))
-    sums = checked.groupBy("minute", "objective", "queue", "share").agg(
-        F.count("*").alias("measured"), F.count_if("bad").alias("bad")
-    )
-    burn = share(F.col("bad"), F.col("measured")) / (F.lit(1.0) - F.col("share"))
-    return TABLE.conform(sums.withColumn("burn_rate", burn))
 
 
-def _check(objective: Objective) -> SparkColumn:
-    """What one row says of one objective: bad, good, or (NULL) nothing."""
-    if objective.measure == "completed":
-        # A job that somebody cancelled has not failed.
-        counts = F.col("outcome").isin("completed", "dead", "expired")
-        bad = F.when(counts, F.col("outcome") != "completed")
-    else:
-        bad = F.col(f"{objective.measure}_ms") > objective.at_most * 1000.0
-    if objective.queue != "*":
-        bad = F.when(F.col("queue") == objective.queue, bad)
-    return F.struct(
-        F.lit(objective.name).alias("objective"),
-        F.lit(objective.queue).alias("queue"),
-        F.lit(float(objective.share)).alias("share"),
-        bad.alias("bad"),
-    )
+def _declared(one: Objective, say: Dialect) -> str:
+    texts = (say.text(text) for text in (one.name, one.queue, one.measure))
+    return f"({', '.join(texts)}, {one.share:.17e}, {one.at_most * 1000:.17e})"

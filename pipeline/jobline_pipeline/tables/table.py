@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Literal
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
+from jobline_pipeline.sql import dialect_of, query
+
 if TYPE_CHECKING:
-    from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
+
+    from jobline_pipeline.sql import Rows
 
 STRING, INT, LONG, DOUBLE = t.StringType(), t.IntegerType(), t.LongType(), t.DoubleType()
 TIME, BOOLEAN, BINARY, DATE = t.TimestampType(), t.BooleanType(), t.BinaryType(), t.DateType()
@@ -47,27 +50,15 @@ class Table:
         """Returns the schema of the table."""
         return t.StructType([t.StructField(c.name, c.type) for c in self.columns])
 
+    def made(self, text: str, **sources: Rows) -> Rows:
+        """Returns the rows of a query (see `sql.query`), with the columns of this table."""
+        say = dialect_of(next(iter(sources.values())))
+        typed = ((c.name, say.type(c.type.simpleString())) for c in self.columns)
+        casts = ", ".join(f"CAST(`{name}` AS {kind}) AS `{name}`" for name, kind in typed)
+        return query(f"SELECT {casts} FROM ({text}) AS made", **sources)
+
     def conform(self, rows: DataFrame) -> DataFrame:
         """Returns the rows with the columns of this table, in their order and of their types."""
-        return rows.select([F.col(f"`{c.name}`").cast(c.type).alias(c.name) for c in self.columns])
-
-
-def milliseconds(begin: str, end: str) -> SparkColumn:
-    """Returns the time from one column to another in ms; NULL if either is, 0 if clocks differ."""
-    passed = (F.unix_micros(end) - F.unix_micros(begin)) / F.lit(1000.0)
-    return F.when(passed < 0, F.lit(0.0)).otherwise(passed)
-
-
-def minute_of(column: str) -> SparkColumn:
-    """Returns the begin of the minute, by integers: `date_trunc` parses its unit for each row."""
-    return F.timestamp_seconds(F.floor(F.unix_seconds(F.col(column)) / 60) * 60)
-
-
-def hour_of(column: str) -> SparkColumn:
-    """Returns the begin of the hour."""
-    return F.timestamp_seconds(F.floor(F.unix_seconds(F.col(column)) / 3600) * 3600)
-
-
-def share(part: SparkColumn, whole: SparkColumn) -> SparkColumn:
-    """Returns part / whole; 0 if there is no whole."""
-    return F.when(whole > 0, part / whole).otherwise(F.lit(0.0))
+        # By name: a type itself goes over Spark Connect with a collation, which Delta Lake keeps.
+        typed = ((c.name, c.type.simpleString()) for c in self.columns)
+        return rows.select([F.col(f"`{name}`").cast(kind).alias(name) for name, kind in typed])

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from jobline_pipeline.schemas import FAILURES
+from jobline_pipeline.sql import Rows, hour_of, one_of, share
 from jobline_pipeline.tables.table import (
     BINARY,
     DOUBLE,
@@ -18,8 +19,6 @@ from jobline_pipeline.tables.table import (
     TIME,
     Column,
     Table,
-    hour_of,
-    share,
 )
 
 if TYPE_CHECKING:
@@ -46,25 +45,30 @@ TABLE = Table(
 )
 
 
-def make(attempts: DataFrame) -> DataFrame:
+def make(attempts: Rows) -> Rows:
     """Takes `attempts` of whole hours."""
-    ended = attempts.select(
-        hour_of("ended_at").alias("hour"),
-        "queue",
-        "name",
-        F.coalesce("worker_version", F.lit("")).alias("worker_version"),
-        "outcome",
-        "run_ms",
-        "ended_at",
-    )
-    return TABLE.conform(
-        ended.groupBy("hour", "queue", "name", "worker_version").agg(
-            F.min("ended_at").alias("first_at"),
-            F.count("*").alias("attempts"),
-            F.count_if(F.col("outcome").isin(*FAILURES)).alias("failed"),
-            F.sum("run_ms").alias("run_ms"),
-            F.kll_sketch_agg_float(F.col("run_ms").cast("float")).alias("run_sketch"),
+    return TABLE.made(
+        f"""
+        WITH ended AS (
+          SELECT
+            {hour_of("ended_at")} AS hour, queue, name, outcome, run_ms, ended_at,
+            coalesce(worker_version, '') AS worker_version
+          FROM {{attempts}} AS attempts
         )
+        SELECT
+          hour,
+          queue,
+          name,
+          worker_version,
+          min(ended_at) AS first_at,
+          count(*) AS attempts,
+          count_if(outcome IN {one_of(FAILURES)}) AS failed,
+          sum(run_ms) AS run_ms,
+          kll_sketch_agg_float(CAST(run_ms AS float)) AS run_sketch
+        FROM ended
+        GROUP BY hour, queue, name, worker_version
+        """,
+        attempts=attempts,
     )
 
 
@@ -84,7 +88,7 @@ def compared(versions: DataFrame) -> DataFrame:
         "worker_version",
         "first_at",
         "attempts",
-        share(F.col("failed"), F.col("attempts")).alias("failure_rate"),
+        F.expr(share("failed", "attempts")).alias("failure_rate"),
         (F.col("run_ms") / F.col("attempts")).alias("run_mean_ms"),
         p95.alias("run_p95_ms"),
     )

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from pyspark.sql import functions as F
-
 from jobline_pipeline.schemas import FAILURES
-from jobline_pipeline.tables.table import DOUBLE, LONG, STRING, TIME, Column, Table, hour_of, share
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+from jobline_pipeline.sql import Rows, hour_of, one_of, share
+from jobline_pipeline.tables.table import DOUBLE, LONG, STRING, TIME, Column, Table
 
 TABLE = Table(
     name="workers",
@@ -35,29 +29,34 @@ TABLE = Table(
 )
 
 
-def make(attempts: DataFrame) -> DataFrame:
+def make(attempts: Rows) -> Rows:
     """Takes `attempts` of whole hours. A run time belongs to the hour in which it ended."""
-    ended = attempts.where(F.col("worker").isNotNull()).select(
-        hour_of("ended_at").alias("hour"),
-        "worker",
-        "worker_version",
-        "outcome",
-        "run_ms",
-        "ended_at",
-    )
-    sums = ended.groupBy("hour", "worker").agg(
-        F.max_by("worker_version", "ended_at").alias("worker_version"),
-        F.count("*").alias("attempts"),
-        F.count_if(F.col("outcome") == "completed").alias("completed"),
-        F.count_if(F.col("outcome").isin(*FAILURES)).alias("failed"),
-        F.count_if(F.col("outcome") == "stalled").alias("stalled"),
-        F.sum("run_ms").alias("busy_ms"),
-    )
-    return TABLE.conform(
-        sums.select(
-            "*",
-            (F.col("busy_ms") / 3_600_000).alias("busy_share"),
-            (F.col("attempts") / 60).alias("per_minute"),
-            share(F.col("failed"), F.col("attempts")).alias("failure_rate"),
+    return TABLE.made(
+        f"""
+        WITH ended AS (
+          SELECT *, {hour_of("ended_at")} AS hour
+          FROM {{attempts}} AS attempts
+          WHERE worker IS NOT NULL
+        ),
+        sums AS (
+          SELECT
+            hour,
+            worker,
+            max_by(worker_version, (ended_at, `offset`)) AS worker_version,
+            count(*) AS attempts,
+            count_if(outcome = 'completed') AS completed,
+            count_if(outcome IN {one_of(FAILURES)}) AS failed,
+            count_if(outcome = 'stalled') AS stalled,
+            sum(run_ms) AS busy_ms
+          FROM ended
+          GROUP BY hour, worker
         )
+        SELECT
+          *,
+          busy_ms / 3.6e6 AS busy_share,
+          attempts / 60 AS per_minute,
+          {share("failed", "attempts")} AS failure_rate
+        FROM sums
+        """,
+        attempts=attempts,
     )

@@ -40,6 +40,6 @@ def payloads(frame: DataFrame) -> DataFrame:
 
 if __name__ == "__main__":
     target, count, *words = sys.argv[1:]
-    session = launched("driver", master="local[2]", memory="512m").getOrCreate()
+    session = launched("driver", master="local[2]", memory="512m", short=True).getOrCreate()
     register(session)
     write(session, target, int(count), dict(word.split("=", 1) for word in words))

@@ -78,26 +78,6 @@ def test_minute_without_endings_has_no_quantiles(frame):
     assert (row.opened, row.wait_p50_ms, row.total_p99_ms) == (1, None, None)
 
 
-@pytest.mark.parametrize(
-    ("message", "normal"),
-    [
-        ("order 812 in /data/a/812.db", "order <n> in <path>"),
-        ("timed out after 2.5 s from 10.0.3.7:443", "timed out after <n> s from <n>"),
-        ("POST https://a.b/orders/1?x=2 gave 503", "POST <url> gave <n>"),
-        ("no such user bob@example.com", "no such user <email>"),
-        ("id 3f2504e0-4f89-11d3-9a0c-0305e82c3301 gone", "id <id> gone"),
-        ("object 0x7f3a9c at cafe12beef", "object <id> at <id>"),
-        ("a dead beef", "a dead beef"),
-        ("two\n  lines", "two lines"),
-        ("", ""),
-    ],
-)
-def test_messages_lose_what_differs(spark, message, normal):
-    """Numbers, ids, addresses and paths go; words stay."""
-    row = spark.range(1).select(errors.normalised(F.lit(message)).alias("m")).collect()[0]
-    assert row.m == normal
-
-
 def test_errors_are_grouped(frame):
     """By minute, queue, name, class and normal message; the last one is the example."""
     given = [
@@ -270,11 +250,12 @@ def erlang_c_workers(offered, run_ms):
 
 @pytest.mark.parametrize(("arrivals", "run_ms"), [(1, 50.0), (40, 90_000.0), (60, 600_000.0)])
 def test_capacity_is_erlang_c(frame, arrivals, run_ms):
-    """The recursion finds what the textbook's sums find."""
+    """The recursion finds what the textbook's sums find, in both engines."""
     given = [attempt(n, run_ms=run_ms, worker=f"w{n % 7}") for n in range(1, arrivals + 1)]
     row = capacity.make(frame(attempts.TABLE.schema(), given)).collect()[0]
     assert row.offered == pytest.approx(arrivals * run_ms / 3_600_000)
     assert row.workers_needed == erlang_c_workers(row.offered, run_ms)
+    assert capacity.workers_needed(row.offered, run_ms) == row.workers_needed
     assert (row.arrivals, row.workers_seen) == (arrivals, min(arrivals, 7))
 
 

@@ -58,5 +58,6 @@ def test_open_jobs_have_no_later_end(frame):
             pushed(6, job_id=4, event="retried"),
         ],
     )
-    made = open_jobs.make(open_jobs.openings(given), jobs.make(given)).collect()
+    none = frame(open_jobs.TABLE.schema(), [])
+    made = open_jobs.make(none, given, jobs.make(given)).collect()
     assert sorted((row.job_id, row.offset) for row in made) == [(3, 3), (4, 6)]
