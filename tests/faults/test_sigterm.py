@@ -88,7 +88,7 @@ async def test_g21_sigterm_at_any_moment_costs_no_job_anything(tmp_path: Path) -
     pushed: list[int] = []
     async with (
         ServerProcess(tmp_path / "data") as server,
-        AsyncClient(server.address) as client,
+        AsyncClient(server.address, timeout=300) as client,
     ):
         for _ in range(ROUNDS):
             for queue in QUEUES:
@@ -96,7 +96,7 @@ async def test_g21_sigterm_at_any_moment_costs_no_job_anything(tmp_path: Path) -
                 pushed += [job.id for job in jobs]
             await one_life(program, server.address, log)
         last = asyncio.create_task(one_life(program, server.address, log, lasts=True))
-        ends = {end.id: end.state async for end in client.wait(*pushed, timeout=120)}
+        ends = {end.id: end.state async for end in client.wait(*pushed, timeout=600)}
         last.cancel()
         await asyncio.gather(last, return_exceptions=True)
         found = [job async for job in client.jobs.list()]

@@ -119,7 +119,8 @@ class ProcessRunners(ThreadRunners):
         """Ends the children, and kills those that do not end; waits up to some seconds for it."""
         self.kill()
         super().stop()
-        children = [slot.child for slot in self._places if slot.child is not None]
+        with self._lock:
+            children = [slot.child for slot in self._places if slot.child is not None]
         for child in children:
             child.hang_up()
         for child in children:
@@ -152,7 +153,10 @@ class ProcessRunners(ThreadRunners):
             tries += 1
             try:
                 child = ChildProcess(self._program)
-                slot.child = child
+                with self._lock:  # `stop` closes it, or it is killed here
+                    slot.child = child
+                    if self._stopping.is_set():
+                        child.kill()
                 child.wait_ready()
             except (CannotBegin, OSError, JoblineError) as error:
                 slot.child = None
@@ -215,8 +219,7 @@ class ProcessRunners(ThreadRunners):
             while not isinstance(message := child.receive(), Ended):
                 has_begun = has_begun or isinstance(message, Began)
                 self._take(slot, child, message)
-        except Exception as error:  # noqa: BLE001  # half a message may raise anything
-            logger.debug("a child is gone: %r", error)
+        except Exception:  # noqa: BLE001  # half a message may raise anything
             slot.child = None
             how = child.how_it_ended()
             if has_begun and not child.is_killed:
