@@ -22,6 +22,8 @@ from jobline.cli.output import Output
 
 _STOP_SECONDS = 30.0
 _FSYNCS = 200
+# The native transport has a socket in TMPDIR, whose path has 107 bytes at most.
+_SOCKET_FOLDER_BYTES_MAX = 64
 _FSYNC_SECONDS_MAX = 3.0
 _WRITTEN = bytes(4_096)
 
@@ -36,6 +38,8 @@ def own_server(folder: Path, out: Output) -> Iterator[str]:
         )
     command = [sys.executable, "-m", "jobline.cli", "dev", "--port", "0", "--http", ""]
     command += ["--json", "--until-eof"]
+    if len(os.fsencode(folder.resolve())) > _SOCKET_FOLDER_BYTES_MAX:
+        command += ["--transport", "grpcio"]
     # Not the settings of another server that are in the environment; and TMPDIR is where it makes
     # its directory.
     inherited = {name: value for name, value in os.environ.items() if not _is_setting(name)}
