@@ -40,7 +40,7 @@ async def test_handlers_run_in_other_processes_and_their_values_come_back(tiny):
     assert json.loads(tiny.store.jobs[other].result)["inner"] == 8
 
 
-@pytest.mark.parametrize("how", ["exit", "segfault", "kill"])
+@pytest.mark.parametrize("how", ["exit", "segfault", "kill", "forked"])
 async def test_a_child_that_crashes_costs_its_job_a_stall_and_no_other(tiny, caplog, how):
     worker = worker_of(tiny)
     worker.handler("q")(handlers.crash)
