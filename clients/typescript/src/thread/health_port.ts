@@ -32,9 +32,13 @@ export class HealthPort {
       requestTimeout: REQUEST_MAX,
       headersTimeout: REQUEST_MAX,
       keepAliveTimeout: REQUEST_MAX,
+      // How often Node looks for those that take longer; its default is 30 s.
+      connectionsCheckingInterval: 1_000,
     };
     this.server = createServer(limits, (request, response) => this.answer(request, response));
     this.server.maxConnections = CONNECTIONS_MAX;
+    // For those that do not read their answers.
+    this.server.timeout = REQUEST_MAX;
   }
 
   /** Opens the port and returns its number. Throws InvalidArgument if that is not possible. */
