@@ -147,3 +147,12 @@ test("a caller of the health port that says a byte now and then loses its place"
   assert.ok(performance.now() - began < 15_000);
   await worker.stop();
 });
+
+test("an answer that cannot be made is an error of the caller's request alone", async () => {
+  const settings = { host: "127.0.0.1", port: 0, slots: 1, names: [], cells: cellsFor(0) };
+  const port = new HealthPort(settings, {} as SharedSession, { downFor: 0 } as Stream);
+  const number = await port.listen();
+  assert.equal((await get(number, "/metrics"))[0], 500);
+  assert.equal((await get(number, "/other"))[0], 404);
+  port.close();
+});

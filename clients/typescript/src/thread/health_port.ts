@@ -66,13 +66,21 @@ export class HealthPort {
       "/healthz": () => this.answerHealth(response),
       "/metrics": () => {
         const type = "text/plain; version=0.0.4; charset=utf-8";
-        response.writeHead(200, { "content-type": type }).end(this.metrics());
+        const text = this.metrics();
+        response.writeHead(200, { "content-type": type }).end(text);
       },
     };
     const page = pages[path ?? ""];
     if (!page) response.writeHead(404).end("there are /healthz and /metrics\n");
     else if (method !== "GET") response.writeHead(405, { allow: "GET" }).end();
-    else page();
+    else {
+      // An error here would end the thread, and with it the streams of all workers.
+      try {
+        page();
+      } catch (error) {
+        if (!response.headersSent) response.writeHead(500).end(`${error}\n`);
+      }
+    }
   }
 
   private answerHealth(response: ServerResponse): void {
