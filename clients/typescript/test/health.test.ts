@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
+import { connect } from "node:net";
 import { text } from "node:stream/consumers";
 import { after, before, test } from "node:test";
 import { type Client, Dead, defineJob, InvalidArgument, Retry, Snooze } from "@jobline/client";
@@ -130,5 +131,28 @@ test("what makes a worker unhealthy, and what does not", async () => {
   const [, metrics] = await get(number, "/metrics");
   assert.match(metrics, /_bucket\{name="other",le="300"\} 0\n.*_bucket\{name="other",le="\+Inf"\} 1\n/);
   assert.match(metrics, /jobline_worker_up 0/);
+  port.close();
+});
+
+test("a caller of the health port that says a byte now and then loses its place", async () => {
+  const worker = workerOf(server, { healthPort: 0 }).handle(defineJob({ queue: "slow-callers" }), () => 1);
+  await worker.start();
+  const began = performance.now();
+  const slow = connect({ port: Number(worker.healthPort), host: "127.0.0.1" }).on("error", () => undefined);
+  const ended = new Promise((resolve) => slow.once("close", resolve));
+  slow.resume().write("GET /");
+  const timer = setInterval(() => slow.write("x"), 200);
+  await ended;
+  clearInterval(timer);
+  assert.ok(performance.now() - began < 15_000);
+  await worker.stop();
+});
+
+test("an answer that cannot be made is an error of the caller's request alone", async () => {
+  const settings = { host: "127.0.0.1", port: 0, slots: 1, names: [], cells: cellsFor(0) };
+  const port = new HealthPort(settings, {} as SharedSession, { downFor: 0 } as Stream);
+  const number = await port.listen();
+  assert.equal((await get(number, "/metrics"))[0], 500);
+  assert.equal((await get(number, "/other"))[0], 404);
   port.close();
 });

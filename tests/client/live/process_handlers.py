@@ -30,6 +30,9 @@ def echo(payload: dict[str, Any]) -> dict[str, Any]:
     return {"got": payload, "pid": os.getpid()}
 
 
+LEFT = threading.Event()
+
+
 def crash(payload: str, context: Context) -> str:
     """Dies in the way that it is told."""
     if payload == "exit":
@@ -38,6 +41,11 @@ def crash(payload: str, context: Context) -> str:
         ctypes.string_at(0)
     if payload == "kill":  # as the kernel does that is out of memory
         os.kill(os.getpid(), signal.SIGKILL)
+    if payload == "forked" and os.fork():  # what it has begun lives on
+        os._exit(3)
+    if payload == "forked":
+        LEFT.wait(60)
+        os._exit(0)
     if payload == "leave":
         sys.exit(4)
     return payload

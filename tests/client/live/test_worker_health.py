@@ -137,3 +137,27 @@ async def test_slow_callers_keep_nobody_else_out_for_long(tiny, monkeypatch):
                 status, _ = await in_thread(ask, worker.health_address, "/healthz")
             except (OSError, http.client.HTTPException):
                 await asyncio.sleep(0.01)
+
+
+async def test_a_caller_that_says_a_byte_now_and_then_loses_its_place(tiny, monkeypatch):
+    monkeypatch.setattr(health_server, "REQUEST_SECONDS", 0.3)
+    worker = Worker(tiny.address, health_port=0)
+    worker.handler("q")(print)
+
+    def say_slowly() -> float:
+        host, port = worker.health_address.split(":")
+        began = time.monotonic()
+        with socket.create_connection((host, int(port)), timeout=0.05) as caller:
+            while time.monotonic() - began < 10:
+                try:
+                    caller.sendall(b"x")
+                    if caller.recv(1) == b"":
+                        break
+                except TimeoutError:
+                    continue
+                except OSError:
+                    break
+        return time.monotonic() - began
+
+    async with working(worker):
+        assert await in_thread(say_slowly) < 5

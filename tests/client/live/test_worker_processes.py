@@ -53,7 +53,7 @@ async def test_payloads_are_read_as_in_a_thread(tiny):
     assert tiny.store.jobs[json_id].result == b"[1]"
 
 
-@pytest.mark.parametrize("how", ["exit", "segfault", "kill"])
+@pytest.mark.parametrize("how", ["exit", "segfault", "kill", "forked"])
 async def test_a_child_that_crashes_costs_its_job_a_stall_and_no_other(tiny, caplog, how):
     worker = worker_of(tiny)
     worker.handler("q")(handlers.crash)

@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -121,9 +122,29 @@ def _server_class(host: str) -> type[_Server]:
     return _Server6 if ":" in host else _Server
 
 
+class _Timed(BaseHTTPRequestHandler):
+    """Hangs up on a caller whose time is over."""
+
+    timeout = REQUEST_SECONDS
+
+    def setup(self) -> None:
+        super().setup()
+        # `timeout` is for each piece: one that sends a byte now and then would keep its place.
+        self._end = threading.Timer(REQUEST_SECONDS, self._hang_up)
+        self._end.daemon = True
+        self._end.start()
+
+    def finish(self) -> None:
+        self._end.cancel()
+        super().finish()
+
+    def _hang_up(self) -> None:
+        with suppress(OSError):
+            self.connection.shutdown(socket.SHUT_RDWR)
+
+
 def _handler_of(vitals: Callable[[], Vitals]) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        timeout = REQUEST_SECONDS
+    class Handler(_Timed):
         server_version = "jobline"
         sys_version = ""
 

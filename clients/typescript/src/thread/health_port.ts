@@ -32,9 +32,13 @@ export class HealthPort {
       requestTimeout: REQUEST_MAX,
       headersTimeout: REQUEST_MAX,
       keepAliveTimeout: REQUEST_MAX,
+      // How often Node looks for those that take longer; its default is 30 s.
+      connectionsCheckingInterval: 1_000,
     };
     this.server = createServer(limits, (request, response) => this.answer(request, response));
     this.server.maxConnections = CONNECTIONS_MAX;
+    // For those that do not read their answers.
+    this.server.timeout = REQUEST_MAX;
   }
 
   /** Opens the port and returns its number. Throws InvalidArgument if that is not possible. */
@@ -62,13 +66,21 @@ export class HealthPort {
       "/healthz": () => this.answerHealth(response),
       "/metrics": () => {
         const type = "text/plain; version=0.0.4; charset=utf-8";
-        response.writeHead(200, { "content-type": type }).end(this.metrics());
+        const text = this.metrics();
+        response.writeHead(200, { "content-type": type }).end(text);
       },
     };
     const page = pages[path ?? ""];
     if (!page) response.writeHead(404).end("there are /healthz and /metrics\n");
     else if (method !== "GET") response.writeHead(405, { allow: "GET" }).end();
-    else page();
+    else {
+      // An error here would end the thread, and with it the streams of all workers.
+      try {
+        page();
+      } catch (error) {
+        if (!response.headersSent) response.writeHead(500).end(`${error}\n`);
+      }
+    }
   }
 
   private answerHealth(response: ServerResponse): void {

@@ -55,6 +55,9 @@ def main(connection: Connection, program: bytes, levels: dict[str, int]) -> None
     """Runs a child to its end. `program`: how its routes are made, and its middleware, pickled."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     pipe = Pipe(connection)
+    # What a handler forks has no part in the pipe: it would keep the end of this process from being
+    # noticed, and two would write at the same time.
+    os.register_at_fork(after_in_child=connection.close)
     try:
         makers, middleware = loads(program)
         routes = [make() for make in makers]

@@ -7,6 +7,7 @@ is forwarded.
 from __future__ import annotations
 
 import logging
+import os
 from logging.handlers import QueueHandler
 from typing import Any
 
@@ -25,7 +26,10 @@ def forward_records(pipe: Pipe, levels: dict[str, int]) -> None:
     root = logging.getLogger()
     if root.handlers:
         return
-    root.addHandler(_ToWorker(pipe))
+    handler = _ToWorker(pipe)
+    root.addHandler(handler)
+    # What a handler forks has no pipe: its records go to stderr, as without any set-up.
+    os.register_at_fork(after_in_child=lambda: root.removeHandler(handler))
     for name, level in levels.items():
         logging.getLogger(name or None).setLevel(level)
 
