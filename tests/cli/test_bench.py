@@ -43,6 +43,12 @@ def test_without_one_it_starts_its_own_and_takes_it_away(jobline, tmp_path, monk
     assert not list(tmp_path.iterdir())
 
 
+def test_a_disk_beside_a_server_that_is_named_is_refused(jobline, tmp_path):
+    ended = jobline("bench", "--server", "127.0.0.1:1", "--data", tmp_path)
+    assert ended.code == Exit.USAGE
+    assert "leave it out with --server" in ended.err
+
+
 def test_disk_that_cannot_be_written_is_said_at_once(jobline, tmp_path):
     ended = jobline("bench", "--data", tmp_path / "nowhere", *SMALL)
     assert ended.code == Exit.USAGE

@@ -97,6 +97,17 @@ def test_journal_is_listed_commit_by_commit_without_payloads(jobline, left):
     assert "LotPushed done" in jobline("inspect", left["killed"], "--journal").out
 
 
+def test_journal_that_is_not_there_is_no_empty_one(jobline, stopped):
+    for words, said in {
+        (stopped, "--shard", 0): "write --journal, too",
+        (stopped, "--journal", "--shard", 999): "no shard 999",
+        (stopped / "finished.db", "--journal"): "has no journal",
+    }.items():
+        ended = jobline("inspect", *words)
+        assert ended.code == Exit.USAGE, ended.out
+        assert said in ended.err
+
+
 @pytest.mark.parametrize(
     ("file", "statement", "said"),
     [

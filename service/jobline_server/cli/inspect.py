@@ -13,6 +13,7 @@ from rich.filesize import decimal
 
 from jobline.cli.command import flowing
 from jobline.cli.durations import show_moment
+from jobline.cli.exit_codes import UsageError
 from jobline.cli.options import Limit
 from jobline.cli.output import Column, Output, pairs, table
 from jobline_server.cli.offline import PANEL, Json, Store, looking_at
@@ -51,6 +52,8 @@ def inspect(
     from jobline_server.offline.contents import commits_of, contents_of
 
     with looking_at(path, as_json=as_json) as (files, out, bars):
+        if shard is not None and not journal:
+            raise UsageError("--shard chooses commits of the journal: write --journal, too")
         if journal:
             _list(out, islice(commits_of(files, shard), limit or None), limit)
             return

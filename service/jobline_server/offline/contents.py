@@ -15,7 +15,7 @@ from jobline_server.engine.entries import Fact
 from jobline_server.engine.values import JobState
 from jobline_server.offline.findings import Progress
 from jobline_server.offline.journal_checks import kind_name, shard_rows
-from jobline_server.offline.opening import FORMATS, StoreFiles, opened
+from jobline_server.offline.opening import FORMATS, CannotRead, StoreFiles, Why, opened
 from jobline_server.storage.codec import UnknownFact, decode_batch
 from jobline_server.storage.sqlite.bootstrap import DATABASE_FILE
 from jobline_server.storage.sqlite.journal import OFFSET_MAX, position_of
@@ -118,17 +118,28 @@ def contents_of(files: StoreFiles, progress: Progress) -> Contents:
 
 
 def commits_of(files: StoreFiles, shard: int | None) -> Iterator[CommitView]:
-    """Yields the commits that the journal has, of one shard or of all, one after another."""
+    """Yields the commits that the journal has, of one shard or of all, one after another.
+
+    Raises CannotRead where there is no journal, or no such shard.
+    """
+    has_journal = False
     for name in files.names:
         with opened(files, name) as (connection, kind):
             if kind == DATABASE_FILE:
+                has_journal = True
                 yield from _commits(connection, shard)
+    if not has_journal:
+        raise CannotRead(
+            Why.FOREIGN, f"{files.path(files.names[0])} has no journal", "jobline.db has it."
+        )
 
 
 def _commits(connection: sqlite3.Connection, shard: int | None) -> Iterator[CommitView]:
-    for row, _ in shard_rows(connection):
-        if shard not in {None, row.shard}:
-            continue
+    rows = [row for row, _ in shard_rows(connection)]
+    chosen = [row for row in rows if shard in {None, row.shard}]
+    if shard is not None and not chosen:
+        raise CannotRead(Why.FOREIGN, f"there is no shard {shard}; there are {len(rows)}")
+    for row in chosen:
         bounds = {
             "after": position_of(row.shard, 0),
             "last": position_of(row.shard, OFFSET_MAX),

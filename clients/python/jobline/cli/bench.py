@@ -22,6 +22,7 @@ from jobline.cli.bench_loads import Figure
 from jobline.cli.bench_server import fsync_times, own_server
 from jobline.cli.command import SERVER, Cli, flowing, reported
 from jobline.cli.durations import show_span
+from jobline.cli.exit_codes import UsageError
 from jobline.cli.options import AsJson
 from jobline.cli.output import Column
 from jobline.errors import JoblineError
@@ -81,6 +82,8 @@ def bench(
     """
     cli = Cli(server, as_json=as_json)
     with reported(cli):
+        if server and data:
+            raise UsageError("--data is for a server of its own; leave it out with --server")
         if server:
             cli.out.items(_measured(cli, jobs, singles), _plain, COLUMNS)
             return
