@@ -157,12 +157,12 @@ async def test_django(database, server, client):
 
     await in_thread(manage, "migrate")
     assert "belongs into a transaction" in await in_thread(manage, "write")
+    before = await in_thread(pushed_total, client)
     process = await asyncio.create_subprocess_exec(
         *(*base, "jobline_relay", "--server", server.address, "--poll", "10ms"),
         env=environment,
         stdout=asyncio.subprocess.PIPE,
     )
-    before = 1 if database.kind == "postgresql" else 0
     while (await in_thread(pushed_total, client)) < before + 1:
         pass
     process.send_signal(signal.SIGTERM)
