@@ -71,15 +71,14 @@ async def states_of(client, ids):
 async def test_a_pause_gives_back_what_has_not_begun_at_no_cost(served, caplog, kind):
     """Another worker does it: it has used neither an attempt nor a stall."""
     client, address = served
-    settings = {"concurrency": 1, "window": 20}
-    worker = Worker(address, pause_after_failures=3, failure_pause=HOUR, **settings)
+    worker = Worker(address, pause_after_failures=3, failure_pause=HOUR, concurrency=1, window=20)
     lot = await client.push_payloads("down", [b""] * 20, options=FRAGILE)
     async with working(calling(Service(failures=20), worker, kind)):
         await until(lambda: worker.stats.failed == 3 and worker.stats.waiting == 0)
         stats = worker.stats
         assert (stats.done, stats.paused, stats.window) == (1, True, 0)
         assert "3 attempts in a row have failed: no jobs are taken for 3600 s" in caplog.text
-        other = Worker(address, **settings)
+        other = Worker(address, concurrency=1, window=20)
         async with working(calling(Service(failures=0), other, kind)):
             assert await states_of(client, lot.ids) == {"COMPLETED": 17, "DEAD": 3}
     assert (worker.stats.failed, worker.stats.paused) == (3, False)

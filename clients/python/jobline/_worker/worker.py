@@ -81,6 +81,8 @@ class Worker(Declaring):
     Raises InvalidArgument for numbers out of bounds.
     """
 
+    _worker_run: WorkerRun | None = None
+
     def __init__(  # noqa: PLR0913  # one keyword for each setting of a worker
         self,
         target: str | None = None,
@@ -125,11 +127,9 @@ class Worker(Declaring):
         super().__init__(settings, weights_given(queues))
         self._drain = drain_given(soft_stop, hard_stop)
         self._lease = lease_given(lease)
-        # Called when it runs: that may be in a child of this process.
-        self._describe = partial(describe, id, version, labels)
+        self._describe = partial(describe, id, version, labels)  # of the process that runs it
         self._describe()  # raises for values that no message holds
         self._lifespan = lifespan_given(lifespan)
-        self._worker_run: WorkerRun | None = None
         self._is_reached, self._reached_or_over = False, asyncio.Event()
         for job_type in list_given("jobs", jobs):
             self.add(job_type)

@@ -93,9 +93,7 @@ class WorkerRun:
         self._router = JobRouter(
             routes, self._execution, self._tasks, self._threads, wake=self.wake
         )
-        self._pausing: Pausing | None = None
-        if isinstance(self._session, PausingSession):
-            self._pausing = Pausing(self._session, self._execution, self._router)
+        self._pausing = self._pausing_of(self._session)
         log = ConnectionLog(settings.address.target, opening)
         self._stream = Stream(settings.address, self._session, self._take, self._handle_end, log)
         self._supervisor = Supervisor(
@@ -145,6 +143,11 @@ class WorkerRun:
         return PausingSession(
             session, self._window, settings.window_bytes, settings.failure_pause, began=self.wake
         )
+
+    def _pausing_of(self, session: SharedSession) -> Pausing | None:
+        if not isinstance(session, PausingSession):
+            return None
+        return Pausing(session, self._execution, self._router)
 
     def _plain_runners(self, settings: Settings, routes: Routes) -> ThreadRunners:
         if not settings.processes:
