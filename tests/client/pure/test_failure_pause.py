@@ -19,7 +19,6 @@ def test_a_pause_begins_with_the_last_of_so_many_failures_in_a_row():
     assert [counter.note_failure(now) for now in (1, 2)] == [False, False]
     counter.note_success()
     assert [counter.note_failure(now) for now in (3, 4)] == [False, False]
-    assert not counter.is_paused
     assert counter.next_deadline() is None
     assert counter.note_failure(5)
     assert counter.is_paused
