@@ -18,6 +18,7 @@ type router struct {
 	mu     sync.Mutex
 	gather pacing.Gather[*route, *stream.Job]
 	closed bool
+	paused bool
 }
 
 type routeKey struct{ queue, name string }
@@ -36,7 +37,7 @@ func (r *router) take(received *stream.Received) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.closed { // leased before the server knew that this worker stops
+	if r.closed || r.paused { // leased before the server knew that this worker stops, or pauses
 		r.run.session.release((*stream.Session).ReleaseWaiting)
 		return
 	}
@@ -115,6 +116,9 @@ func (r *router) stop(lost stream.LostLease) {
 	reason, ok := stopReasons[lost.Reason]
 	if !ok {
 		reason = StopLeaseLost
+	}
+	if reason == StopTimeout {
+		r.run.noteFailure()
 	}
 	if r.stopHandler(lost.Job, reason) || reason != StopCancelled {
 		return

@@ -26,7 +26,11 @@ const (
 func (r *workerRun) settle(ctx context.Context, job *LeasedJob, result encoded, err error) {
 	if err == nil {
 		if err = job.seal(&result); err == nil {
+			isHeld := job.job.IsHeld()
 			r.session.ack(job.job, result.data)
+			if isHeld {
+				r.noteSuccess()
+			}
 			return
 		}
 	}
@@ -113,7 +117,7 @@ func (r *workerRun) settleStopped(ctx context.Context, job *LeasedJob, err error
 		if context.Cause(ctx) == StopTimeout {
 			m := errorMessage(err)
 			m.Type = "timeout"
-			r.session.settle(failItem(job, m, joblinev1.FailAction_FAIL_ACTION_RETRY))
+			r.settleFailed(job, failItem(job, m, joblinev1.FailAction_FAIL_ACTION_RETRY))
 			return
 		}
 		r.fail(job, err, nil)
@@ -136,7 +140,16 @@ func (r *workerRun) fail(job *LeasedJob, err error, after *durationpb.Duration) 
 		"attempt", job.Attempt, "type", m.Type, "error", m.Message, "stack", m.Stack)
 	item := failItem(job, m, joblinev1.FailAction_FAIL_ACTION_RETRY)
 	item.RetryAfter = after
+	r.settleFailed(job, item)
+}
+
+// settleFailed settles a job whose attempt has failed, and notes that.
+func (r *workerRun) settleFailed(job *LeasedJob, item *joblinev1.FailItem) {
+	isHeld := job.job.IsHeld() // one whose lease is lost has not failed, or is noted already
 	r.session.settle(item)
+	if isHeld {
+		r.noteFailure()
+	}
 }
 
 func failItem(job *LeasedJob, err *joblinev1.JobError, then joblinev1.FailAction) *joblinev1.FailItem {

@@ -24,6 +24,7 @@ type sharedSession struct {
 	mu       sync.Mutex
 	session  *stream.Session
 	window   *pacing.Window
+	isPaused bool
 	finished int64
 
 	outcomes sync.Mutex
@@ -226,9 +227,21 @@ func (s *sharedSession) count(report stream.SettleReport) {
 }
 
 func (s *sharedSession) measure(now time.Time) {
-	if s.window.Measure(now, s.finished) {
+	if s.window.Measure(now, s.finished) && !s.isPaused {
 		s.session.SetWindow(s.window.Size())
 	}
+}
+
+// setPaused has the server send no jobs for a while, or jobs again.
+func (s *sharedSession) setPaused(isPaused bool) {
+	s.locked(func(session *stream.Session) {
+		s.isPaused = isPaused
+		if isPaused {
+			session.SetWindow(0)
+		} else {
+			session.SetWindow(s.window.Size())
+		}
+	})
 }
 
 // checkSilence reports whether the server has been silent for too long, and when to check again.

@@ -39,7 +39,8 @@ func (r *workerRun) check() time.Duration {
 		pause = checkMax
 	}
 	pause = min(pause, checkMax)
-	for _, due := range []func() (time.Duration, bool){r.router.flush, r.replaceStuck, r.checkIdle} {
+	// Idle before the end of a pause: the worker is idle from then on.
+	for _, due := range []func() (time.Duration, bool){r.router.flush, r.replaceStuck, r.checkIdle, r.checkPause} {
 		if next, isNext := due(); isNext {
 			pause = min(pause, next)
 		}
@@ -54,7 +55,7 @@ func (r *workerRun) check() time.Duration {
 func (r *workerRun) checkIdle() (time.Duration, bool) {
 	held, finished, isOpen := r.session.state()
 	running, _ := r.runners.counts()
-	isBusy := !isOpen || held > 0 || running > 0 || r.flows.pending() > 0
+	isBusy := !isOpen || held > 0 || running > 0 || r.flows.pending() > 0 || r.isPaused()
 	return r.drain.CheckIdle(time.Now(), isBusy, finished)
 }
 
@@ -114,6 +115,9 @@ func (r *workerRun) step() {
 
 // finishRunning starts nothing more, and releases jobs that have not started.
 func (r *workerRun) finishRunning() {
+	if r.failures != nil {
+		r.failures.Close()
+	}
 	r.session.locked((*stream.Session).Drain)
 	r.router.close()
 	r.session.release((*stream.Session).ReleaseWaiting)

@@ -21,8 +21,8 @@ type WorkerStats struct {
 	// Running are jobs whose handlers run, Waiting those at hand that have not started. Stuck are
 	// handlers that run on after their end.
 	Running, Waiting, Stuck int
-	// Connected: there is a stream.
-	Connected bool
+	// Connected: there is a stream. Paused: it takes no jobs for a while, after failures.
+	Connected, Paused bool
 }
 
 // Worker runs jobs: handlers by queue and name, fed by one stream. Add handlers by [Handle] and

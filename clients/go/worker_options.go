@@ -11,6 +11,11 @@ import (
 	"github.com/jobline/jobline/clients/go/internal/pacing"
 )
 
+const (
+	pauseFailuresMax = 1_000_000
+	failurePauseMax  = 24 * time.Hour
+)
+
 // WorkerOptions are the settings of a Worker. The zero value is plaintext with the defaults below.
 type WorkerOptions struct {
 	Connection
@@ -37,6 +42,11 @@ type WorkerOptions struct {
 	// CancelGrace is how long a handler may run on when its job was cancelled or its lease is lost,
 	// default 30 s. One that does is logged with its stack and counted as Stuck; another takes its place.
 	CancelGrace time.Duration
+	// PauseAfterFailures is after how many attempts that fail in a row, ≤ 1,000,000, the worker takes no jobs for
+	// FailurePause, default 30 s, ≤ 24 h, and gives back those that it has not begun; then one more failure is
+	// enough, until a job succeeds. Default 0: never.
+	PauseAfterFailures int
+	FailurePause       time.Duration
 	// ExitWhenIdle ends Run when the worker had no job for so long; default never.
 	ExitWhenIdle time.Duration
 	// StopSignals stop the worker, such as syscall.SIGTERM and os.Interrupt; a second one begins the next
@@ -69,6 +79,10 @@ func (o *WorkerOptions) check() error {
 		return refuse("WindowBytes", "must not be negative, and is %d", o.WindowBytes)
 	case o.Lease != 0 && (o.Lease < time.Second || o.Lease > 12*time.Hour):
 		return refuse("Lease", "must be 1 s … 12 h, not %s", o.Lease)
+	case o.PauseAfterFailures < 0 || o.PauseAfterFailures > pauseFailuresMax:
+		return refuse("PauseAfterFailures", "must be 0 … 1,000,000, not %d", o.PauseAfterFailures)
+	case o.FailurePause < 0 || o.FailurePause > failurePauseMax:
+		return refuse("FailurePause", "must be 0 … 24 h, not %s", o.FailurePause)
 	}
 	for _, span := range []time.Duration{o.SoftStop, o.HardStop, o.CancelGrace, o.ExitWhenIdle} {
 		if span < 0 {
@@ -90,6 +104,7 @@ func (o *WorkerOptions) fill() {
 	o.SoftStop = or(o.SoftStop, 20*time.Second)
 	o.HardStop = or(o.HardStop, 5*time.Second)
 	o.CancelGrace = or(o.CancelGrace, 30*time.Second)
+	o.FailurePause = or(o.FailurePause, 30*time.Second)
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}

@@ -36,6 +36,9 @@ type workerRun struct {
 	drain   *pacing.Drain
 	grace   pacing.Grace[handlerKey]
 
+	failures     *pacing.Failures // nil: no pauses
+	failurePause time.Duration
+
 	metrics   *workerMetrics
 	hasHealth bool
 
@@ -62,6 +65,9 @@ func newWorkerRun(ctx context.Context, w *Worker, opening *joblinev1.StreamOpen)
 		codec:   o.Codec,
 		session: newSharedSession(session, window, o.Logger, metrics), drain: w.drain, wakes: w.wakes,
 		grace: pacing.Grace[handlerKey]{Length: o.CancelGrace},
+	}
+	if o.PauseAfterFailures > 0 {
+		r.failures, r.failurePause = pacing.NewFailures(o.PauseAfterFailures, o.FailurePause), o.FailurePause
 	}
 	life, end := context.WithCancel(r.base)
 	r.runners = newRunners(r, o.Concurrency)
@@ -118,5 +124,6 @@ func (r *workerRun) stats() WorkerStats {
 		Done: r.session.done.Load(), Failed: r.session.failed.Load(),
 		Released: r.session.released.Load(), Lost: r.session.lost.Load(),
 		Running: running, Stuck: stuck, Waiting: max(0, held-running), Connected: isOpen,
+		Paused: r.isPaused(),
 	}
 }

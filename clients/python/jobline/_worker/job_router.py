@@ -46,13 +46,15 @@ class JobRouter:
         self._lock = threading.Lock()  # around the batches: reader and supervisor both take them
         self._batches: JobBatches[Route, LeasedJob] = JobBatches()
         self._is_closed = False
+        self.is_paused = False
 
     def take(self, received: Received) -> None:
         """Routes what one frame brought."""
         for lost in received.lost:  # first: a job whose lease is lost need not start
             self._stop(lost)
-        if self._is_closed:
-            for job in received.jobs:  # leased before the server knew that this worker stops
+        if self._is_closed or self.is_paused:
+            # Leased before the server knew that this worker stops, or pauses.
+            for job in received.jobs:
                 self._execution.session.settle(interrupted_release(job.id, job.delivery))
         elif received.jobs:
             self._start(received.jobs)
@@ -84,6 +86,14 @@ class JobRouter:
     def close(self) -> None:
         """Starts nothing more and drops what has not started."""
         self._is_closed = True
+        self._clear()
+
+    def pause(self) -> None:
+        """Starts nothing until `is_paused` is unset, and drops what has not started."""
+        self.is_paused = True
+        self._clear()
+
+    def _clear(self) -> None:
         with self._lock:
             self._batches.clear()
         self._loop.clear()

@@ -20,6 +20,7 @@ from jobline._arguments import (
 )
 from jobline._times import Seconds
 from jobline._version import __version__
+from jobline._worker.failure_pause import FailurePauseSettings
 from jobline._worker.middleware import Middleware
 from jobline._worker.stream import Address
 from jobline._worker.window import WINDOW_MAX
@@ -32,6 +33,9 @@ LEASE_SECONDS_MIN = 1
 # Each is a Python of its own, some 40 MB.
 PROCESSES_MAX = 1_000
 LEASE_SECONDS_MAX = 43_200
+# More failures than that in a row, or a longer pause, is a slip.
+PAUSE_FAILURES_MAX = 1_000_000
+PAUSE_SECONDS_MAX = 86_400
 
 # As the server checks versions.
 _VERSION = re.compile("[A-Za-z0-9][A-Za-z0-9.+_-]{0,63}")
@@ -42,7 +46,7 @@ T = TypeVar("T")
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Settings of a worker. `window` None: it follows the work. Times are in seconds. `health`:
-    where the health port listens, if it does.
+    where the health port listens, if it does. `failure_pause`: when it pauses, if ever.
     """
 
     address: Address
@@ -55,6 +59,7 @@ class Settings:
     middleware: Sequence[Middleware]
     health: tuple[str, int] | None = None
     codec: Codec | None = None
+    failure_pause: FailurePauseSettings | None = None
 
     @property
     def plain_runners(self) -> int:
@@ -74,6 +79,7 @@ def settings_given(  # noqa: PLR0913  # as many as a worker has
     middleware: Iterable[Middleware],
     health: tuple[str, int | None],
     codec: Codec | None,
+    failure_pause: tuple[int | None, Seconds],
 ) -> Settings:
     """Returns the settings of a worker. Raises InvalidArgument for values out of bounds."""
     concurrency = number_given("concurrency", concurrency, minimum=1)
@@ -92,6 +98,7 @@ def settings_given(  # noqa: PLR0913  # as many as a worker has
         middleware=middleware_given(middleware, Middleware),
         health=_health_given(*health),
         codec=None if codec is None else value_given("codec", codec, Codec),
+        failure_pause=_failure_pause_given(*failure_pause),
     )
 
 
@@ -101,6 +108,14 @@ def _health_given(host: str, port: int | None) -> tuple[str, int] | None:
     return text_given("health_host", host), number_given(
         "health_port", port, minimum=0, maximum=65_535
     )
+
+
+def _failure_pause_given(failures: int | None, pause: Seconds) -> FailurePauseSettings | None:
+    seconds = span_given("failure_pause", pause, maximum=PAUSE_SECONDS_MAX)
+    if failures is None:
+        return None
+    failures = number_given("pause_after_failures", failures, minimum=1, maximum=PAUSE_FAILURES_MAX)
+    return FailurePauseSettings(failures, seconds)
 
 
 def lease_given(lease: Seconds | None) -> float | None:

@@ -20,6 +20,7 @@ from jobline._worker.execution import Execution
 from jobline._worker.grace_periods import GracePeriods
 from jobline._worker.job_router import JobRouter
 from jobline._worker.log import stopping as log_stopping
+from jobline._worker.pausing import Pausing
 from jobline._worker.settling import cancelled_fail
 from jobline._worker.slots import Runners, Slot
 from jobline._worker.stream import Stream
@@ -43,7 +44,7 @@ class Supervisor:
     supervisor itself broke.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # the parts that it supervises
         self,
         *,
         execution: Execution,
@@ -52,6 +53,7 @@ class Supervisor:
         runners: Sequence[Runners],
         drain: Drain,
         grace_periods: GracePeriods[RunningHandler],
+        pausing: Pausing | None,
         stopped: Callable[[JoblineError | None], None],
     ) -> None:
         self._execution = execution
@@ -60,6 +62,7 @@ class Supervisor:
         self._runners = runners
         self._drain = drain
         self._grace_periods = grace_periods
+        self._pausing = pausing
         self._stopped = stopped
         self._wakeup = Wakeup()  # a queue inside: safe to set in a signal handler
         self._thread = threading.Thread(target=self._run, name="jobline-supervisor", daemon=True)
@@ -98,17 +101,29 @@ class Supervisor:
             CHECK_SECONDS,
             self._router.flush(),
             self._replace_stuck(),
-            self._check_idle(),
+            self._check_idle(),  # before the end of a pause: it is idle from then on
+            self._check_pause(),
         ]
         self._step()
         if self._drain.stage is not Stage.WORKING:
             pauses.append(DRAIN_CHECK_SECONDS)
         return min(pause for pause in pauses if pause is not None)
 
+    def _check_pause(self) -> float | None:
+        """Begins or ends a pause after failures; returns the seconds until its end."""
+        if self._pausing is None:
+            return None
+        if self._drain.stage is Stage.WORKING:
+            return self._pausing.check()
+        self._pausing.close()
+        return None
+
     def _check_idle(self) -> float | None:
         """Begins the drain of a worker that was idle for long enough; else seconds until then."""
         session = self._execution.session
-        is_busy = not session.is_open or session.held > 0 or bool(self._execution.running)
+        is_paused = self._pausing is not None and self._pausing.is_paused  # then jobs may wait
+        is_at_work = session.held > 0 or bool(self._execution.running)
+        is_busy = not session.is_open or is_paused or is_at_work
         return self._drain.check_idle(time.monotonic(), is_busy=is_busy, finished=session.finished)
 
     def _replace_stuck(self) -> float | None:

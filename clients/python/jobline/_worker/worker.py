@@ -69,6 +69,9 @@ class Worker(Declaring):
     - `cancel_grace`: seconds that a handler has to stop when its job was cancelled or its lease is
       lost (30). One that does not is logged with its stack and counted as `stats.stuck`; another
       takes its slot, and its outcome is dropped.
+    - `pause_after_failures`: after so many attempts that fail in a row no jobs are taken for
+      `failure_pause` seconds (30, up to a day), and those that have not begun are given back; then
+      one more failure is enough, until a job succeeds. 1 … 1,000,000; None (default): never.
     - `middleware`: around each call of a handler, the first outermost. `lifespan`: makes
       `context.state`.
     - `health_port`: serves `/healthz` and `/metrics` there, 0 for a port of the system's choice,
@@ -77,6 +80,8 @@ class Worker(Declaring):
 
     Raises InvalidArgument for numbers out of bounds.
     """
+
+    _worker_run: WorkerRun | None = None
 
     def __init__(  # noqa: PLR0913  # one keyword for each setting of a worker
         self,
@@ -96,6 +101,8 @@ class Worker(Declaring):
         soft_stop: Seconds = 20,
         hard_stop: Seconds = 5,
         cancel_grace: Seconds = 30,
+        pause_after_failures: int | None = None,
+        failure_pause: Seconds = 30,
         middleware: Sequence[Middleware] = (),
         lifespan: Lifespan = _no_lifespan,
         health_port: int | None = None,
@@ -115,15 +122,14 @@ class Worker(Declaring):
             middleware=middleware,
             health=(health_host, health_port),
             codec=codec,
+            failure_pause=(pause_after_failures, failure_pause),
         )
         super().__init__(settings, weights_given(queues))
         self._drain = drain_given(soft_stop, hard_stop)
         self._lease = lease_given(lease)
-        # Called when it runs: that may be in a child of this process.
-        self._describe = partial(describe, id, version, labels)
+        self._describe = partial(describe, id, version, labels)  # of the process that runs it
         self._describe()  # raises for values that no message holds
         self._lifespan = lifespan_given(lifespan)
-        self._worker_run: WorkerRun | None = None
         self._is_reached, self._reached_or_over = False, asyncio.Event()
         for job_type in list_given("jobs", jobs):
             self.add(job_type)

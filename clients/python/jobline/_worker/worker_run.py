@@ -20,6 +20,7 @@ from jobline._worker.health_server import Health
 from jobline._worker.job_router import JobRouter
 from jobline._worker.log import ConnectionLog, log_unhandled
 from jobline._worker.loop_runners import LoopRunners
+from jobline._worker.pausing import Pausing, PausingSession
 from jobline._worker.processes.program import program_of
 from jobline._worker.processes.runners import ProcessRunners
 from jobline._worker.routes import Routes
@@ -43,7 +44,7 @@ class WorkerStats:
     - `running`: jobs whose handlers run. `stuck`: handlers that run on beside them, after their
       end; others have their places.
     - `waiting`: jobs at hand that have not started. `window`: how many it asks to have at hand.
-    - `connected`: there is a stream.
+    - `connected`: there is a stream. `paused`: it takes no jobs for a while, after failures.
     """
 
     done: int = 0
@@ -55,6 +56,7 @@ class WorkerStats:
     waiting: int = 0
     window: int = 0
     connected: bool = False
+    paused: bool = False
 
 
 class WorkerRun:
@@ -82,7 +84,7 @@ class WorkerRun:
             self._loop.time(), runners=_runners(settings, routes), fixed=settings.window
         )
         session = Session(opening, window=self._window.size, window_bytes=settings.window_bytes)
-        self._session = SharedSession(session, self._window, settings.window_bytes)
+        self._session = self._session_of(settings, session)
         self._flows = FlowCalls(settings.address, self._session, settings.codec)
         self._execution = Execution(self._session, self._flows, settings.middleware, state)
         self._session.codec = self._execution.codec = settings.codec
@@ -91,6 +93,7 @@ class WorkerRun:
         self._router = JobRouter(
             routes, self._execution, self._tasks, self._threads, wake=self.wake
         )
+        self._pausing = self._pausing_of(self._session)
         log = ConnectionLog(settings.address.target, opening)
         self._stream = Stream(settings.address, self._session, self._take, self._handle_end, log)
         self._supervisor = Supervisor(
@@ -100,6 +103,7 @@ class WorkerRun:
             runners=(self._tasks, self._threads),
             drain=drain,
             grace_periods=GracePeriods(settings.cancel_grace),
+            pausing=self._pausing,
             stopped=self._handle_stopped,
         )
         self._health: Health | None = None
@@ -133,6 +137,18 @@ class WorkerRun:
         if self._failure is not None:
             raise self._failure
 
+    def _session_of(self, settings: Settings, session: Session) -> SharedSession:
+        if settings.failure_pause is None:
+            return SharedSession(session, self._window, settings.window_bytes)
+        return PausingSession(
+            session, self._window, settings.window_bytes, settings.failure_pause, began=self.wake
+        )
+
+    def _pausing_of(self, session: SharedSession) -> Pausing | None:
+        if not isinstance(session, PausingSession):
+            return None
+        return Pausing(session, self._execution, self._router)
+
     def _plain_runners(self, settings: Settings, routes: Routes) -> ThreadRunners:
         if not settings.processes:
             return ThreadRunners(self._execution, settings.threads)
@@ -159,6 +175,7 @@ class WorkerRun:
     def stats(self) -> WorkerStats:
         """Returns what the worker has done and is doing."""
         counts, running = self._session.counts, len(self._execution.running)
+        is_paused = self._pausing is not None and self._pausing.is_paused
         return WorkerStats(
             done=counts.done,
             failed=counts.failed,
@@ -167,8 +184,9 @@ class WorkerRun:
             running=running,
             stuck=len(self._tasks.stuck) + len(self._threads.stuck),
             waiting=max(0, self._session.held - running),
-            window=self._window.size,
+            window=0 if is_paused else self._window.size,
             connected=self._session.is_open,
+            paused=is_paused,
         )
 
     @property
