@@ -88,6 +88,14 @@ type class struct {
 
 func (c *class) Error() string { return "jobline: " + c.text }
 
+// Unwrap has a class be of those that it is of, where a fake of a test returns one as its error.
+func (c *class) Unwrap() error {
+	if c.parent == nil {
+		return nil
+	}
+	return c.parent
+}
+
 func (c *class) isRetryable() bool {
 	for ; c != nil; c = c.parent {
 		if c.retryable != nil {

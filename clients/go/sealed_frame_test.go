@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -115,6 +116,16 @@ func TestInflatingHasALimit(t *testing.T) {
 	if plain, _, err := codec.Open(frame); err != nil || len(plain) != 100_000 {
 		t.Errorf("got %d bytes, %v", len(plain), err)
 	}
+}
+
+func TestTagWithoutItsKeyIsRefused(t *testing.T) {
+	defer func() {
+		if said := fmt.Sprint(recover()); !strings.Contains(said, "needs CodecOptions.TagKey") {
+			t.Errorf("got %s", said)
+		}
+	}()
+	got := must[*jobline.Codec](t)(jobline.NewCodec(jobline.CodecOptions{})).Tag("email", "a@b.c")
+	t.Errorf("got %s", got)
 }
 
 func TestCodecRefusesWhatCannotBe(t *testing.T) {

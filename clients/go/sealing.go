@@ -97,8 +97,12 @@ func NewCodec(options CodecOptions) (*Codec, error) {
 	return &Codec{options}, nil
 }
 
-// Tag returns what a tag is sent as: 32 hexadecimal digits, to search for.
+// Tag returns what a tag is sent as: 32 hexadecimal digits, to search for. It panics without a TagKey: the hash of an
+// empty key hides nothing, and finds nothing.
 func (c *Codec) Tag(name, value string) string {
+	if c == nil || len(c.options.TagKey) == 0 {
+		panic("jobline: Codec.Tag needs CodecOptions.TagKey")
+	}
 	hash := hmac.New(sha256.New, c.options.TagKey)
 	hash.Write([]byte(name + "\x00" + value))
 	return hex.EncodeToString(hash.Sum(nil)[:16])

@@ -71,7 +71,9 @@ func TestAssertionsShowWhatThereIs(t *testing.T) {
 	if got := len(kit.Pushed("")); got != 2 {
 		t.Errorf("%d jobs", got)
 	}
+	joblinetest.WorkOne(kit, fails, 1, &joblinetest.OneOptions{PushOptions: jobline.PushOptions{MaxAttempts: 1, Name: "fails"}})
 	for want, do := range map[string]func(){
+		`fails DEAD 1 error: "no luck"`:         func() { kit.AssertPushed("bye") },
 		`no job matches: name "bye"`:            func() { kit.AssertPushed("bye") },
 		"jobs match, not 7: any":                func() { kit.AssertPushed("", joblinetest.Times(7)) },
 		`mail/welcome READY {"id":900719925474`: func() { kit.AssertPushed("bye") },

@@ -153,7 +153,11 @@ func (k *Kit) shown(jobs []*Job) string {
 			name += "/" + job.GetOptions().GetName()
 		}
 		state := strings.TrimPrefix(job.GetState().String(), "JOB_STATE_")
-		lines = append(lines, fmt.Sprintf("  %d %s %s %s", job.GetId(), name, state, short(job.payload())))
+		line := fmt.Sprintf("  %d %s %s %s", job.GetId(), name, state, short(job.payload()))
+		if failure := job.GetError(); failure != nil {
+			line += " " + cut(fmt.Sprintf("%s: %q", failure.GetType(), failure.GetMessage()))
+		}
+		lines = append(lines, line)
 	}
 	if len(jobs) > shownJobs {
 		lines = append(lines, fmt.Sprintf("  and %d more", len(jobs)-shownJobs))
@@ -166,6 +170,10 @@ func short(data []byte) string {
 	if !json.Valid(data) {
 		text = fmt.Sprintf("%q", data)
 	}
+	return cut(text)
+}
+
+func cut(text string) string {
 	if len(text) > shownBytes {
 		return strings.ToValidUTF8(text[:shownBytes], "") + "…"
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	jobline "github.com/jobline/jobline/clients/go"
@@ -105,6 +106,36 @@ func TestFullQueueHoldsUpItsOwnRowsAlone(t *testing.T) {
 			}
 			if _, err := table(name).Push(t.Context(), db, "q", 1, &jobline.PushOptions{JobKey: "k"}); !errors.Is(err, jobline.ErrInvalidArgument) {
 				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+func TestJobThatIsRefusedForNowStaysAndHoldsUpItsQueueAlone(t *testing.T) {
+	for name, db := range databases(t) {
+		t.Run(name, func(t *testing.T) {
+			for i, queue := range []string{"full", "full", "full", "free"} {
+				if _, err := table(name).Push(t.Context(), db, queue, i, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			far := &server{jobs: map[string]string{}, alone: map[string]error{
+				"full:1": jobline.ErrQueueFull, "full:2": jobline.ErrIdempotencyMismatch,
+			}}
+			relay := &outbox.Relay{Table: table(name), DB: db, Client: far, Logger: quiet}
+			if _, err := relay.Once(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(far.order, []string{"full:0", "free:3"}) || rowsLeft(t, db, "error IS NULL") != 1 || rowsLeft(t, db, "error IS NOT NULL") != 1 {
+				t.Fatalf("%v, and %d rows wait", far.order, rowsLeft(t, db, "error IS NULL"))
+			}
+			if count, err := relay.Once(t.Context()); count != 0 || err != nil {
+				t.Errorf("%d rows of a queue that is passed over, %v", count, err)
+			}
+			far.alone = nil
+			again := &outbox.Relay{Table: table(name), DB: db, Client: far, Logger: quiet}
+			if count, err := again.Once(t.Context()); count != 1 || err != nil || rowsLeft(t, db, "error IS NULL") != 0 {
+				t.Errorf("%d rows, %v", count, err)
 			}
 		})
 	}

@@ -29,6 +29,7 @@ type server struct {
 	loses  bool // it stores what is pushed, and its answer is lost
 	refuse string
 	full   map[string]error // by queue
+	alone  map[string]error // by queue and payload
 }
 
 func (s *server) PushMessages(_ context.Context, queue string, jobs []*joblinev1.NewJob) ([]jobline.Pushed, error) {
@@ -43,6 +44,10 @@ func (s *server) PushMessages(_ context.Context, queue string, jobs []*joblinev1
 		payload := fmt.Sprintf("%s:%s", queue, job.GetData())
 		if s.refuse != "" && payload == s.refuse {
 			pushed[i].Err = jobline.ErrIdempotencyMismatch
+			continue
+		}
+		if err := s.alone[payload]; err != nil {
+			pushed[i].Err = err
 			continue
 		}
 		if _, isThere := s.jobs[job.GetJobKey()]; !isThere {

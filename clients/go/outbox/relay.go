@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	jobline "github.com/jobline/jobline/clients/go"
@@ -124,7 +125,7 @@ func byQueue(rows []row) [][]row {
 }
 
 // push pushes rows of one queue, and deletes them. A refusal of one of them is found by pushing each by
-// itself.
+// itself. It returns the first refusal that is only for now; the rows of those stay.
 func (r *Relay) push(ctx context.Context, tx *sql.Tx, rows []row) error {
 	var good []row
 	var jobs []*joblinev1.NewJob
@@ -152,16 +153,23 @@ func (r *Relay) push(ctx context.Context, tx *sql.Tx, rows []row) error {
 	if err != nil && !isForGood(err) {
 		return err
 	}
+	var later error
 	for i, one := range good {
 		why := err
 		if why == nil {
 			why = pushed[i].Err
 		}
+		if isForNow(why) {
+			if later == nil {
+				later = why
+			}
+			continue
+		}
 		if err := r.settle(ctx, tx, one, why); err != nil {
 			return err
 		}
 	}
-	return nil
+	return later
 }
 
 func (r *Relay) settle(ctx context.Context, tx *sql.Tx, one row, refusal error) error {
@@ -178,8 +186,7 @@ func (r *Relay) settle(ctx context.Context, tx *sql.Tx, one row, refusal error) 
 
 // hold passes over the rows of a queue for a time, if an error is about the queue.
 func (r *Relay) hold(queue string, err error) bool {
-	isFull := errors.Is(err, jobline.ErrResourceExhausted) && !errors.Is(err, jobline.ErrTooLarge)
-	if !isFull && !errors.Is(err, jobline.ErrPermissionDenied) && !errors.Is(err, jobline.ErrQueueNotCreated) {
+	if !isFull(err) && !errors.Is(err, jobline.ErrPermissionDenied) && !errors.Is(err, jobline.ErrQueueNotCreated) {
 		return false
 	}
 	pause := holdTime
@@ -194,19 +201,28 @@ func (r *Relay) hold(queue string, err error) bool {
 	return true
 }
 
+// passing are errors that are no matter of the job itself, though the same call would be refused again.
+var passing = []error{
+	jobline.ErrClosed, jobline.ErrPermissionDenied, jobline.ErrUnauthenticated, jobline.ErrQueueNotCreated,
+	context.Canceled, context.DeadlineExceeded,
+}
+
+func isPassing(err error) bool {
+	return slices.ContainsFunc(passing, func(one error) bool { return errors.Is(err, one) })
+}
+
+func isFull(err error) bool {
+	return errors.Is(err, jobline.ErrResourceExhausted) && !errors.Is(err, jobline.ErrTooLarge)
+}
+
 // isForGood reports whether a push was refused, and would be refused again.
 func isForGood(err error) bool {
 	var refused *jobline.Error
-	if !errors.As(err, &refused) || !refused.Definite() || refused.Retryable() {
-		return false
-	}
-	for _, passing := range []error{
-		jobline.ErrClosed, jobline.ErrPermissionDenied, jobline.ErrUnauthenticated, jobline.ErrQueueNotCreated,
-		context.Canceled, context.DeadlineExceeded,
-	} {
-		if errors.Is(err, passing) {
-			return false
-		}
-	}
-	return true
+	return errors.As(err, &refused) && refused.Definite() && !refused.Retryable() && !isPassing(err)
+}
+
+// isForNow reports whether one job of a push was not stored, and may be later.
+func isForNow(err error) bool {
+	return isFull(err) || isPassing(err) || jobline.Retryable(err) || errors.Is(err, jobline.ErrUnavailable) ||
+		errors.Is(err, jobline.ErrOutcomeUnknown)
 }
