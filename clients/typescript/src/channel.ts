@@ -18,6 +18,13 @@ export interface Address {
   metadata?: Readonly<Record<string, string>>;
 }
 
+/** What an `Address` may have. */
+export const ADDRESS_OPTIONS: Record<keyof Required<Address>, true> = {
+  target: true,
+  tls: true,
+  metadata: true,
+};
+
 /**
  * Calls that change nothing, or nothing more when they are repeated. `Push` is not among them: the client
  * repeats it itself, for longer and under one number.

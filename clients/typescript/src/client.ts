@@ -1,12 +1,13 @@
 import { Admin } from "./admin.js";
 import { BatchRef, type BatchSettings, createBatch } from "./batches.js";
-import type { Address } from "./channel.js";
+import { ADDRESS_OPTIONS, type Address } from "./channel.js";
 import { Connection } from "./connection.js";
 import { type Duration, milliseconds } from "./duration.js";
 import { EntityRef } from "./entity.js";
 import { InvalidArgument } from "./errors.js";
 import { type FlowJob, type FlowPushed, pushFlow } from "./flows.js";
 import { decodeResult, type JobType, jobTypeOf, type NewJob } from "./job_type.js";
+import { refuseOthers } from "./known_options.js";
 import type { PushOptions } from "./options.js";
 import type { Pushed } from "./push/answers.js";
 import { REPEAT_MAX } from "./push/calls.js";
@@ -35,6 +36,16 @@ export interface ClientOptions extends Address {
   /** Around each call that pushes, the first outermost. */
   middleware?: readonly PushMiddleware[];
 }
+
+const CLIENT_OPTIONS: Record<keyof Required<ClientOptions>, true> = {
+  ...ADDRESS_OPTIONS,
+  timeout: true,
+  bufferJobs: true,
+  bufferBytes: true,
+  codec: true,
+  tracing: true,
+  middleware: true,
+};
 
 /** How one job is pushed, and when to give up before it is sent. */
 export interface PushCall extends PushOptions {
@@ -65,6 +76,7 @@ export class Client implements AsyncDisposable {
   /** Makes a client; it connects at its first call. Throws InvalidArgument for a wrong setting. */
   constructor(options: ClientOptions | string = {}) {
     const given: ClientOptions = typeof options === "string" ? { target: options } : options;
+    refuseOthers(given, CLIENT_OPTIONS);
     const timeout = milliseconds(given.timeout ?? "20s", "timeout");
     this.connection = new Connection(given, timeout);
     this.codec = given.codec;

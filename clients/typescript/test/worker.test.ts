@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { create, toBinary } from "@bufbuild/protobuf";
 import {
   Cancel,
-  type Client,
+  Client,
   Dead,
   defineJob,
   InvalidArgument,
@@ -17,6 +17,7 @@ import {
   Unavailable,
   Worker,
 } from "@jobline/client";
+import { testJobline } from "@jobline/client/testing";
 import { StreamOpenSchema } from "@jobline/client/v1";
 import { COUNTERS, type FromStream } from "../src/thread/messages.js";
 import { openStream } from "../src/worker/stream_thread.js";
@@ -270,6 +271,9 @@ test("start and run throw what no second try changes; a worker without handlers 
     InvalidArgument,
   );
   assert.throws(() => new Worker({ concurrency: 0 }), InvalidArgument);
+  assert.throws(() => new Worker({ concurency: 2 } as object), /concurency: there is no such option/);
+  assert.throws(() => new Client({ server: "host:1" } as object), /server: there is no such option/);
+  await assert.rejects(testJobline({ strt: "now" } as object), /strt: there is no such option/);
   const alone = new Worker({ target: "127.0.0.1:1", logger: new TestLogger() }).handle("q", () => undefined);
   const started = assert.rejects(alone.start(), (error) => !(error instanceof Unavailable));
   await alone.stop();

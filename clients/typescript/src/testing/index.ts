@@ -1,4 +1,5 @@
 /** For tests of programs that use Jobline: the real server, in memory, with a clock that the test moves. */
+import { refuseOthers } from "../known_options.js";
 import type { PayloadCodec } from "../sealing/payload_codec.js";
 import { startDevServer } from "./dev_server.js";
 import { TestJobline } from "./kit.js";
@@ -32,6 +33,7 @@ const free = new Map<string, string[]>();
  * Throws an Error that says what to install if the command is not found.
  */
 export async function testJobline(options: TestOptions = {}): Promise<TestJobline> {
+  refuseOthers(options, { start: true, command: true, codec: true });
   const { start, command = "", codec } = options;
   const servers = free.get(command) ?? [];
   free.set(command, servers);

@@ -1,8 +1,9 @@
 import { hostname } from "node:os";
 import { create, toBinary } from "@bufbuild/protobuf";
-import { type Address, MESSAGE_BYTES_MAX } from "../channel.js";
+import { ADDRESS_OPTIONS, type Address, MESSAGE_BYTES_MAX } from "../channel.js";
 import { boundedMilliseconds, type Duration, durationMessage, milliseconds } from "../duration.js";
 import { InvalidArgument } from "../errors.js";
+import { refuseOthers } from "../known_options.js";
 import type { PayloadCodec } from "../sealing/payload_codec.js";
 import { WINDOW_MAX } from "../stream/window.js";
 import type { TraceMode } from "../tracing.js";
@@ -69,6 +70,31 @@ export interface WorkerOptions<S = unknown> extends Address {
   logger?: Logger;
 }
 
+const WORKER_OPTIONS: Record<keyof Required<WorkerOptions>, true> = {
+  ...ADDRESS_OPTIONS,
+  concurrency: true,
+  window: true,
+  windowBytes: true,
+  lease: true,
+  queues: true,
+  id: true,
+  version: true,
+  labels: true,
+  signals: true,
+  softStop: true,
+  hardStop: true,
+  cancelGrace: true,
+  pauseAfterFailures: true,
+  failurePause: true,
+  healthPort: true,
+  healthHost: true,
+  codec: true,
+  tracing: true,
+  middleware: true,
+  state: true,
+  logger: true,
+};
+
 /** The settings of a worker, checked where it is made and not only when it runs. Times are in milliseconds. */
 export interface Settings {
   readonly concurrency: number;
@@ -85,8 +111,9 @@ export interface Settings {
   readonly logger: Logger;
 }
 
-/** Returns the settings of a worker. Throws InvalidArgument for what is out of bounds. */
+/** Returns the settings of a worker. Throws InvalidArgument for what is out of bounds or does not exist. */
 export function settingsOf<S>(options: WorkerOptions<S>): Settings {
+  refuseOthers(options, WORKER_OPTIONS);
   return {
     concurrency: whole("concurrency", options.concurrency ?? 16, 1, WINDOW_MAX),
     window: options.window === undefined ? undefined : whole("window", options.window, 0, WINDOW_MAX),
