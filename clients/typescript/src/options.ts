@@ -1,6 +1,7 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { type Duration, durationMessage, timestampMessage } from "./duration.js";
 import { InvalidArgument } from "./errors.js";
+import { refuseUnless } from "./known_options.js";
 import {
   BackoffKind,
   BackoffSchema,
@@ -188,11 +189,7 @@ const OF_PUSHES = new Set<string>(["jobKey", "uniqueKey", "delay", "runAt", "ack
 
 /** Throws InvalidArgument for an option that does not exist: a misspelt one would be ignored in silence. */
 export function refuseUnknown(options: object, also: readonly string[] = []): void {
-  for (const name of Object.keys(options)) {
-    if (!KNOWN.has(name) && !OF_PUSHES.has(name) && !also.includes(name)) {
-      throw new InvalidArgument(`${name}: there is no such option`, { fields: { [name]: "is unknown" } });
-    }
-  }
+  refuseUnless(options, (name) => KNOWN.has(name) || OF_PUSHES.has(name) || also.includes(name));
 }
 
 /** Returns the message of options. Throws InvalidArgument for what it cannot hold. */
