@@ -132,14 +132,10 @@ class Dependencies:
 
     def wait(self, child: int, parents: Collection[int]) -> None:
         """Notes that a BLOCKED job waits for others."""
-        awaited = self.awaited
-        records, _ = awaited.find_many([*parents])
+        records, _ = self.awaited.find_many([*parents])
         for parent, found in zip(parents, records, strict=True):
-            record = found or awaited.find(parent)
-            if record is None:
-                record = awaited[parent] = Awaited()
+            record = self.record(parent) if found is None else found
             record.children.add(child)
-        self.has_any = bool(awaited)
         self.edges += len(parents)
 
     def stop_waiting(self, child: int, parents: Collection[int]) -> None:
