@@ -171,6 +171,8 @@ for _public in (
     _Refused,
     InvalidArgument,
     CodecError,
+    SealError,
+    KeyErased,
     NotFound,
     JobNotFound,
     QueueNotFound,

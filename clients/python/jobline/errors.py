@@ -1,4 +1,11 @@
-"""The tree of errors, by `jobline.v1.ErrorReason`: what to catch, and what to read from it."""
+"""The tree of errors: what a caller may catch, and what it can read from what it caught.
+
+The message of an error names the request, the reason, and what to do. The classes follow the
+reasons of the protocol (`jobline.v1.ErrorReason`). `_status` makes them from what a server sent;
+nothing here depends on gRPC. The base classes, and what was not found, are defined in
+`_base_errors`, limits that were reached in `_full_errors`, those of jobs that were not done in
+`_job_end`.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +28,23 @@ from jobline._base_errors import (
     SealError,
     WebhookNotFound,
     _Refused,
+)
+from jobline._full_errors import (
+    BatchesFull,
+    BufferFull,
+    ClientRateExceeded,
+    DiskFull,
+    GroupFull,
+    GroupsFull,
+    KeysFull,
+    LimitersFull,
+    QueueFull,
+    ResourceExhausted,
+    SchedulesFull,
+    ServerFull,
+    TooLarge,
+    TooManyCalls,
+    WebhooksFull,
 )
 from jobline._job_end import JobCancelled, JobDead, JobExpired, JobNotDone
 
@@ -177,70 +201,6 @@ class PermissionDenied(_Refused):
 
 class Unauthenticated(_Refused):
     """The caller is not known."""
-
-
-class ResourceExhausted(_Refused):
-    """A limit is reached; nothing was stored. Try again after `retry_after`."""
-
-    retryable = True
-
-
-class QueueFull(ResourceExhausted):
-    """The queue has reached its limit of waiting jobs."""
-
-
-class ClientRateExceeded(ResourceExhausted):
-    """This client pushes more jobs in a time than the server lets one push."""
-
-
-class GroupFull(ResourceExhausted):
-    """The group has reached its limit of waiting jobs."""
-
-
-class GroupsFull(ResourceExhausted):
-    """The server has reached its limit of groups."""
-
-
-class SchedulesFull(ResourceExhausted):
-    """There are as many schedules, or payload bytes of them, as there may be."""
-
-
-class WebhooksFull(ResourceExhausted):
-    """There are as many webhooks as there may be."""
-
-
-class LimitersFull(ResourceExhausted):
-    """There are as many limiters as there may be."""
-
-
-class BatchesFull(ResourceExhausted):
-    """There are as many batches as there may be."""
-
-
-class ServerFull(ResourceExhausted):
-    """The server has reached its limit of waiting jobs or bytes."""
-
-
-class KeysFull(ResourceExhausted):
-    """The server has reached its limit of job keys, request ids or calls of producers."""
-
-
-class DiskFull(ResourceExhausted):
-    """The server's disk is full; acks go on."""
-
-
-class TooManyCalls(ResourceExhausted):
-    """As many watchers, streams or waiters as the server serves."""
-
-
-class BufferFull(ResourceExhausted):
-    """This client's own buffer of pushes is full: the server is slower than the callers."""
-
-
-class TooLarge(ResourceExhausted):
-    """The message or the batch is larger than the limit; the same call never succeeds."""
-
-    retryable = False
 
 
 # ------------------------------------------------------------------ no definite answer
