@@ -1,23 +1,12 @@
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 
-import { type Client, defineJob, FlowJob, JobCancelled, WaitFor } from "@jobline/client";
+import { defineJob, FlowJob, JobCancelled, WaitFor } from "@jobline/client";
 import { LogLevel } from "@jobline/client/v1";
-import { clientOf, ServerProcess, until, workerOf } from "./server.js";
+import { serverAndClient, until, workerOf } from "./server.js";
 
-let server: ServerProcess;
-let client: Client;
-
-before(async () => {
-  server = await ServerProcess.start();
-  client = clientOf(server);
-});
-
-after(async () => {
-  await client.close();
-  await server[Symbol.asyncDispose]();
-});
+const { server, client } = await serverAndClient();
 
 async function jobOf(id: bigint) {
   const { job } = await client.admin.jobs.getJob({ job: { case: "id", value: id } });

@@ -2,24 +2,15 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { connect } from "node:net";
 import { text } from "node:stream/consumers";
-import { after, before, test } from "node:test";
-import { type Client, Dead, defineJob, InvalidArgument, Retry, Snooze } from "@jobline/client";
+import { test } from "node:test";
+import { Dead, defineJob, InvalidArgument, Retry, Snooze } from "@jobline/client";
 import { HealthPort } from "../src/thread/health_port.js";
 import { cellsFor, HealthWriter, labelsOf, sharedNow } from "../src/thread/shared_health.js";
 import { OUTCOMES, type SharedSession } from "../src/thread/shared_session.js";
 import type { Stream } from "../src/thread/stream.js";
-import { clientOf, ServerProcess, until, workerOf } from "./server.js";
+import { serverAndClient, until, workerOf } from "./server.js";
 
-let server: ServerProcess;
-let client: Client;
-before(async () => {
-  server = await ServerProcess.start();
-  client = clientOf(server);
-});
-after(async () => {
-  await client.close();
-  await server[Symbol.asyncDispose]();
-});
+const { server, client } = await serverAndClient();
 
 async function get(port: number | undefined, path: string, method = "GET"): Promise<[number, string]> {
   const response = await fetch(`http://127.0.0.1:${port}${path}`, { method });

@@ -1,22 +1,11 @@
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Client, type Context, defineJob, JoblineError, OutcomeUnknown } from "@jobline/client";
+import { type Context, defineJob, JoblineError, OutcomeUnknown } from "@jobline/client";
 
-import { clientOf, ServerProcess, until, workerOf } from "./server.js";
+import { clientOf, ServerProcess, serverAndClient, until, workerOf } from "./server.js";
 
-let server: ServerProcess;
-let client: Client;
-
-before(async () => {
-  server = await ServerProcess.start();
-  client = clientOf(server);
-});
-
-after(async () => {
-  await client.close();
-  await server[Symbol.asyncDispose]();
-});
+const { server, client } = await serverAndClient();
 
 /** Blocks the event loop: timers, sockets and promises stand still. */
 function block(milliseconds: number): void {

@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import {
   BufferFull,
-  type Client,
   CodecError,
   defineJob,
   IdempotencyMismatch,
@@ -16,20 +15,9 @@ import {
   WaitTimeout,
 } from "@jobline/client";
 import { z } from "zod";
-import { clientOf, ServerProcess, workerOf } from "./server.js";
+import { clientOf, serverAndClient, workerOf } from "./server.js";
 
-let server: ServerProcess;
-let client: Client;
-
-before(async () => {
-  server = await ServerProcess.start();
-  client = clientOf(server);
-});
-
-after(async () => {
-  await client.close();
-  await server[Symbol.asyncDispose]();
-});
+const { server, client } = await serverAndClient();
 
 const welcome = defineJob<{ to: string }, { sent: string }>({ queue: "emails", name: "welcome" });
 

@@ -1,24 +1,15 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { type Client, defineJob, InvalidArgument, PayloadCodec, PayloadMisfit } from "@jobline/client";
+import { defineJob, InvalidArgument, PayloadCodec, PayloadMisfit } from "@jobline/client";
 import { z } from "zod";
-import { clientOf, ServerProcess, TestLogger, until, workerOf } from "./server.js";
+import { clientOf, serverAndClient, TestLogger, until, workerOf } from "./server.js";
 
 const COMMAND = join(fileURLToPath(new URL("../../../../", import.meta.url)), ".venv/bin/jobline");
 
-let server: ServerProcess;
-let client: Client;
-before(async () => {
-  server = await ServerProcess.start();
-  client = clientOf(server);
-});
-after(async () => {
-  await client.close();
-  await server[Symbol.asyncDispose]();
-});
+const { server, client } = await serverAndClient();
 
 const mail = z.object({
   to: z.string(),

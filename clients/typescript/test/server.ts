@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
+import { after } from "node:test";
 import { fileURLToPath } from "node:url";
 import { Client, type ClientOptions, Worker, type WorkerOptions } from "@jobline/client";
 
@@ -115,6 +116,17 @@ export class TestLogger {
 /** Returns a client of a server. */
 export function clientOf(server: ServerProcess, options: ClientOptions = {}): Client {
   return new Client({ target: server.address, ...options });
+}
+
+/** Starts a server and a client for the tests of a file; they end after the last. */
+export async function serverAndClient(): Promise<{ server: ServerProcess; client: Client }> {
+  const server = await ServerProcess.start();
+  const client = clientOf(server);
+  after(async () => {
+    await client.close();
+    await server[Symbol.asyncDispose]();
+  });
+  return { server, client };
 }
 
 /** Returns a worker of a server that logs nothing. */

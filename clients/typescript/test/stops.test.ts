@@ -1,23 +1,12 @@
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Client, defineJob, InvalidArgument, type JobOptions } from "@jobline/client";
+import { defineJob, InvalidArgument, type JobOptions } from "@jobline/client";
 import type { Job } from "@jobline/client/v1";
 import { Record, WorkerProcess } from "./processes.js";
-import { clientOf, ServerProcess, TestLogger, until, workerOf } from "./server.js";
+import { serverAndClient, TestLogger, until, workerOf } from "./server.js";
 
-let server: ServerProcess;
-let client: Client;
-
-before(async () => {
-  server = await ServerProcess.start();
-  client = clientOf(server);
-});
-
-after(async () => {
-  await client.close();
-  await server[Symbol.asyncDispose]();
-});
+const { server, client } = await serverAndClient();
 
 test("a drain finishes what runs, gives back the rest, loses and repeats nothing", async () => {
   const kind = defineJob<number, number>({ queue: "drained", maxStalls: 0 });

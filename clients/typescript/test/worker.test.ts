@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { existsSync, readdirSync } from "node:fs";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { create, toBinary } from "@bufbuild/protobuf";
 import {
@@ -21,20 +21,9 @@ import { testJobline } from "@jobline/client/testing";
 import { StreamOpenSchema } from "@jobline/client/v1";
 import { COUNTERS, type FromStream } from "../src/thread/messages.js";
 import { openStream } from "../src/worker/stream_thread.js";
-import { clientOf, ServerProcess, signal, TestLogger, until, workerOf } from "./server.js";
+import { serverAndClient, signal, TestLogger, until, workerOf } from "./server.js";
 
-let server: ServerProcess;
-let client: Client;
-
-before(async () => {
-  server = await ServerProcess.start();
-  client = clientOf(server);
-});
-
-after(async () => {
-  await client.close();
-  await server[Symbol.asyncDispose]();
-});
+const { server, client } = await serverAndClient();
 
 async function jobOf(id: bigint) {
   const { job } = await client.admin.jobs.getJob({ job: { case: "id", value: id } });
