@@ -2,7 +2,6 @@ package jobline_test
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -44,25 +43,12 @@ func (l *runLog) count() int {
 	return len(l.runs)
 }
 
-func startServer(t testing.TB) *testserver.Server {
-	t.Helper()
-	server, err := testserver.Start()
-	if errors.Is(err, testserver.ErrNoServer) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Close)
-	return server
-}
-
 // TestKilledServersLoseNothing kills the server five times under producers and a worker. All must work
 // again by themselves; what was acknowledged runs; nothing is pushed twice, and nothing runs twice
 // while its lease is valid.
 func TestKilledServersLoseNothing(t *testing.T) {
 	t.Parallel()
-	server, ctx := startServer(t), newContext(t)
+	server, ctx := testserver.New(t), newContext(t)
 	client := clientOf(t, server.Address, &jobline.ClientOptions{Timeout: 2 * time.Minute, Logger: quiet})
 	log := newRunLog()
 	worker := workerOf(t, server.Address, jobline.WorkerOptions{Concurrency: 8})
@@ -151,7 +137,7 @@ func (l *runLog) check(t *testing.T, ids map[uint64]int) {
 // TestPausedServerIsTakenUpAgain stops the process of the server: its connection stays, and nothing comes.
 func TestPausedServerIsTakenUpAgain(t *testing.T) {
 	t.Parallel()
-	server, ctx := startServer(t), newContext(t)
+	server, ctx := testserver.New(t), newContext(t)
 	client := clientOf(t, server.Address, &jobline.ClientOptions{Timeout: 2 * time.Minute, Logger: quiet})
 	worker := workerOf(t, server.Address, jobline.WorkerOptions{})
 	jobline.Handle(worker, "q", "", func(_ context.Context, job *jobline.Job[int]) (int, error) { return job.Payload, nil })

@@ -127,14 +127,7 @@ func TestKilledProgramsHaveEachEffectOnce(t *testing.T) {
 	if given, err := strconv.Atoi(os.Getenv("JOBLINE_KILLS")); err == nil {
 		rounds = given
 	}
-	server, err := testserver.Start()
-	if errors.Is(err, testserver.ErrNoServer) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Close)
+	server := testserver.New(t)
 	addresses := map[string]string{"sqlite": filepath.Join(t.TempDir(), "a.db") + "?_pragma=busy_timeout(10000)&_txlock=immediate&_pragma=journal_mode(wal)"}
 	if address := startPostgres(t); address != "" {
 		addresses["pgx"] = address

@@ -36,11 +36,7 @@ func TestTablesAreThoseOfPython(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	server, err := testserver.Start()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer server.Close()
+	server := testserver.New(t)
 	path := filepath.Join(t.TempDir(), "a.db")
 	db, err := sql.Open("sqlite", path)
 	if err != nil {

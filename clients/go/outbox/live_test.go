@@ -15,14 +15,7 @@ import (
 // TestRowsBecomeJobsWithOneEffectEach goes all the way: rows, a relay, a real server, a worker whose
 // handler commits its effect and then fails, as one whose ack is lost.
 func TestRowsBecomeJobsWithOneEffectEach(t *testing.T) {
-	server, err := testserver.Start()
-	if errors.Is(err, testserver.ErrNoServer) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer server.Close()
+	server := testserver.New(t)
 	client, err := jobline.New(server.Address, &jobline.ClientOptions{Logger: quiet})
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,20 @@
+package testserver
+
+import (
+	"errors"
+	"testing"
+)
+
+// New starts a server that ends with the test. The test is skipped where there is none to start.
+func New(t testing.TB) *Server {
+	t.Helper()
+	server, err := Start()
+	if errors.Is(err, ErrNoServer) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Close)
+	return server
+}
