@@ -137,8 +137,9 @@ class SideBySide:
         return pushed
 
     def tell(self) -> None:
-        """Those that wait for others hear what became of them."""
+        """Who waits for the unique key of an ended job goes on, then who waits for its end."""
         self.begin()
+        self.model.hand_over()
         reached["parent looked up"] += told_beside.tell(self.shard, self.now, self.model)
 
     # Consumers.
@@ -248,7 +249,6 @@ class SideBySide:
     def compare(self) -> None:
         """Every job is where the model has it, every promise is kept."""
         self.tell()
-        self.model.hand_over()
         invariants.check(self.shard)
         self.place_freed()
         self.note_endings()
