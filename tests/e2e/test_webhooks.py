@@ -265,7 +265,8 @@ async def test_nothing_is_missed_or_repeated_by_a_stop(tmp_path: Path) -> None:
             await receiver.wait(3)
             found = await until(client, "w", pending=0)
             assert found.missed == 0
-    assert [one.event["data"]["job_id"] for one in receiver.received] == ids
+    # Deliveries have no order: one cut off by a stop is tried again beside later ones.
+    assert sorted(one.event["data"]["job_id"] for one in receiver.received) == sorted(ids)
 
 
 async def test_queue_goes_with_its_webhooks(server: RunningServer, client: AsyncClient) -> None:
