@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import precondition, rule, run_state_machine_as_test
 
@@ -92,6 +93,7 @@ def ends_with_all(end: Row, push: Row) -> None:
         assert end["pushed_at"] <= end["ready_at"] <= end["leased_at"] <= end["at"]
 
 
+@pytest.mark.timeout(600)
 def test_rows_say_which_jobs_there_are_and_how_they_ended() -> None:
     """In histories of all features; what never happens is not tested."""
     seen.clear()
