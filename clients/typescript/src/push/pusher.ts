@@ -1,4 +1,5 @@
 import { ClientClosed, type JoblineError, OutcomeUnknown } from "../errors.js";
+import { refuseNoSignal } from "../given.js";
 import { errorOf, outcomeUnknown } from "../status.js";
 import type { PushRequest, PushResponse } from "../v1/job_service_pb.js";
 import { type Pushed, pushedOf, refusalOf } from "./answers.js";
@@ -33,6 +34,7 @@ export class Pusher {
   push({ key, payload, own }: SinglePush, signal?: AbortSignal): Promise<Pushed> {
     return new Promise<Pushed>((resolve, reject) => {
       if (this.isClosed) throw new ClientClosed("the client is closed");
+      refuseNoSignal(signal);
       signal?.throwIfAborted();
       const push: Push<Waiter> = { payload, own, waiter: { resolve, reject } };
       if (this.batcher.add(performance.now(), key, push)) this.flushSoon();
