@@ -56,7 +56,7 @@ test("a stop aborts handlers after the soft stop, and gives back those that igno
 });
 
 /** How often a worker is stopped at a random moment, each way: STOP_ROUNDS=50 tries more of them. */
-const ROUNDS = Number(process.env.STOP_ROUNDS ?? 5);
+const ROUNDS = Number(process.env.STOP_ROUNDS ?? 3);
 
 /** Stops workers at random moments, jobs and batches at work; returns what that has cost, over all jobs. */
 async function stopAtRandom(signal: "SIGTERM" | "SIGKILL", options: JobOptions) {

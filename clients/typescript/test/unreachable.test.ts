@@ -1,7 +1,7 @@
 /** What is said where no server answers: the address and what to check, alike for pushes, reads and workers. */
 import assert from "node:assert/strict";
 import { createServer as createHttp } from "node:http";
-import { type AddressInfo, createServer, type Server } from "node:net";
+import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import { test } from "node:test";
 import { Client, NotConnected, type Unavailable, Worker } from "@jobline/client";
 import { sentenceOf } from "../src/unreachable.js";
@@ -39,7 +39,8 @@ test("a push, a read and the log of a worker say the same of a server that is no
 });
 
 test("what else may be there is told apart", async () => {
-  const silent = createServer(() => undefined);
+  const held: Socket[] = [];
+  const silent = createServer((socket) => held.push(socket));
   const web = createHttp((_, response) => response.end());
   const [mute, http] = [await listening(silent), await listening(web)];
   assert.equal(
@@ -59,6 +60,7 @@ test("what else may be there is told apart", async () => {
     await saidOf("no-such-host.invalid:7070"),
     /^cannot connect to no-such-host\.invalid:7070: no such host/,
   );
+  for (const socket of held) socket.destroy();
   silent.close();
   web.close();
   web.closeAllConnections();
