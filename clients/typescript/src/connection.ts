@@ -1,5 +1,6 @@
 import type { DescService } from "@bufbuild/protobuf";
 import { Client as GrpcClient, type Metadata, type ServiceError } from "@grpc/grpc-js";
+import { onAbort } from "./aborts.js";
 import { pauseAfter, RETRY } from "./backoff.js";
 import { type Address, CHANNEL_OPTIONS, credentialsOf, metadataOf, targetOf } from "./channel.js";
 import { ClientClosed, DeadlineExceeded, type JoblineError, NotConnected, Unavailable } from "./errors.js";
@@ -78,13 +79,12 @@ export class Connection implements Caller {
         this.metadata,
         { deadline },
         (error, answer) => {
-          signal?.removeEventListener("abort", cancel);
+          forget();
           if (answer !== undefined && !error) resolve(answer);
           else reject(signal?.aborted ? signal.reason : errorOf(error, this.target));
         },
       );
-      const cancel = () => call.cancel();
-      signal?.addEventListener("abort", cancel, { once: true });
+      const forget = onAbort(signal, () => call.cancel());
     });
   }
 
@@ -96,15 +96,14 @@ export class Connection implements Caller {
     signal?.throwIfAborted();
     const deadline = timeout === undefined ? Number.POSITIVE_INFINITY : Date.now() + timeout;
     const call = this.grpc.makeServerStreamRequest(path, asIs, same, request, this.metadata, { deadline });
-    const cancel = () => call.cancel();
-    signal?.addEventListener("abort", cancel, { once: true });
+    const forget = onAbort(signal, () => call.cancel());
     try {
       for await (const answer of call) yield answer as Uint8Array;
     } catch (error) {
       if (signal?.aborted) throw signal.reason;
       throw errorOf(error, this.target);
     } finally {
-      signal?.removeEventListener("abort", cancel);
+      forget();
       call.on("error", () => undefined); // of the cancel, which nobody waits for
       call.cancel();
     }

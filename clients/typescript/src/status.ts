@@ -60,9 +60,15 @@ export function errorOf(error: unknown, target = "the server"): errors.JoblineEr
   const code = status[error.code] ?? "UNKNOWN";
   const details = error.metadata.get(DETAILS_KEY)[0];
   const facts = details instanceof Uint8Array ? factsOf(details, code) : { code };
-  const Kind = BY_REASON[facts.reason ?? ""] ?? BY_CODE[code] ?? errors.Internal;
   const said = error.details || error.message;
+  const Kind = BY_REASON[facts.reason ?? reasonOf(code, said)] ?? BY_CODE[code] ?? errors.Internal;
   return new Kind(details === undefined ? sentenceOf(said, target) : said, facts);
+}
+
+/** Returns the reason that an error of the transport would have: a message over its limit never fits. */
+function reasonOf(code: string, said: string): string {
+  const isTooLarge = code === "RESOURCE_EXHAUSTED" && /larger than|^a message has at most/.test(said);
+  return isTooLarge ? "TOO_LARGE" : "";
 }
 
 function isServiceError(error: unknown): error is ServiceError {

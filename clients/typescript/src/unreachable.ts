@@ -15,7 +15,7 @@ const REASONS: readonly (readonly [part: RegExp, words: string])[] = [
   [/certificate/i, "the TLS handshake failed: its certificate is not trusted; does `tls` have its `ca`?"],
   [/EPROTO|SSL|TLS/, "the TLS handshake failed"],
   [/Protocol error|HTTP status code/, "it does not speak gRPC; is it the HTTP port?"],
-  [/ETIMEDOUT|LB pick|name resolution/, "no answer; is this its address, and is no firewall between?"],
+  [/ETIMEDOUT|LB pick|name resolution/, "no answer; does it hang, or is this not its address?"],
   [
     /Failed to connect|ECONNRESET/,
     "the connection was closed; is it a server of Jobline, and does it want TLS?",
@@ -27,6 +27,7 @@ const NOT_MADE =
   /^(\w+: )?No connection established|^Name resolution failed|^Received HTTP status code|Waiting for LB pick|waiting for name resolution/;
 const BROKE =
   /^Connection dropped|^Stream refused by server|^Failed to start HTTP\/2 stream|^(read|write) E[A-Z]+/;
+const CANCELLED = "Cancelled on client";
 const TOO_LATE = /^Deadline exceeded(?: after ([\d.]+s))?/;
 
 /**
@@ -36,6 +37,7 @@ const TOO_LATE = /^Deadline exceeded(?: after ([\d.]+s))?/;
 export function sentenceOf(details: string, target: string): string {
   if (NOT_MADE.test(details)) return `cannot connect to ${target}: ${reasonOf(details)}`;
   if (BROKE.test(details)) return `the connection to ${target} was lost`;
+  if (details === CANCELLED) return `the call to ${target} was given up`;
   const [isLate, after] = TOO_LATE.exec(details) ?? [];
   if (isLate === undefined) return details;
   return `no answer from ${target} within ${after ? after.replace("s", " s") : "its time"}; does it hang?`;

@@ -11,6 +11,7 @@ import {
   NewJob,
   NotConnected,
   QueueFull,
+  TooLarge,
   UniqueKeyHeld,
   WaitTimeout,
 } from "@jobline/client";
@@ -142,6 +143,14 @@ test("a full queue is refused with reason, and is worth another try", async () =
   });
 });
 
+test("what is larger than a message may be is TooLarge, which no second try changes", async () => {
+  for (const bytes of [18 << 20, 65 << 20]) {
+    await assert.rejects(client.pushMany("large", [Buffer.alloc(bytes)]), (error: TooLarge) => {
+      return error instanceof TooLarge && !error.retryable && error.definite;
+    });
+  }
+});
+
 test("the newest caller is refused when the buffer is full, and the others are answered", async () => {
   await using small = clientOf(server, { bufferJobs: 3 });
   const results = await Promise.allSettled([1, 2, 3, 4].map((payload) => small.push("buffer", payload)));
@@ -154,9 +163,16 @@ test("the newest caller is refused when the buffer is full, and the others are a
 
 test("an abort before a push is sent withdraws it", async () => {
   const controller = new AbortController();
-  const push = client.push("withdrawn", 1, { signal: controller.signal });
+  const { signal } = controller;
+  const warnings: Error[] = [];
+  const warned = (warning: Error) => warnings.push(warning);
+  process.on("warning", warned);
+  const pushes = Array.from({ length: 100 }, (_, n) => client.push("withdrawn", n, { signal }));
   controller.abort(new Error("no more"));
-  await assert.rejects(push, /no more/);
+  for (const push of pushes) await assert.rejects(push, /no more/);
+  await new Promise(setImmediate);
+  process.off("warning", warned);
+  assert.deepEqual(warnings, [], "a signal of many pushes is no leak");
   const { jobs } = await client.admin.jobs.listJobs({ filter: { queue: "withdrawn" } });
   assert.deepEqual(jobs, []);
 });

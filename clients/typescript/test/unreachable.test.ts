@@ -45,7 +45,7 @@ test("what else may be there is told apart", async () => {
   const [mute, http] = [await listening(silent), await listening(web)];
   assert.equal(
     await saidOf(mute),
-    `cannot connect to ${mute}: no answer; is this its address, and is no firewall between?`,
+    `cannot connect to ${mute}: no answer; does it hang, or is this not its address?`,
   );
   assert.equal(await saidOf(http), `cannot connect to ${http}: it does not speak gRPC; is it the HTTP port?`);
   assert.equal(

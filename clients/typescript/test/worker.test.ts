@@ -256,6 +256,9 @@ test("start and run throw what no second try changes; a worker without handlers 
       .run(),
     InvalidArgument,
   );
+  const many = workerOf(server);
+  for (let n = 0; n < 1_001; n += 1) many.handle(defineJob({ queue: "q", name: `n${n}` }), () => undefined);
+  await assert.rejects(many.start(), { name: "TooLarge", message: /handlers: must be at most 1000/ });
   assert.throws(() => new Worker({ concurrency: 0 }), InvalidArgument);
   assert.throws(() => new Worker({ concurency: 2 } as object), /concurency: there is no such option/);
   assert.throws(() => new Client({ server: "host:1" } as object), /server: there is no such option/);

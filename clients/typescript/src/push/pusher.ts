@@ -1,3 +1,4 @@
+import { onAbort } from "../aborts.js";
 import { ClientClosed, type JoblineError, OutcomeUnknown } from "../errors.js";
 import { refuseNoSignal } from "../given.js";
 import { errorOf, outcomeUnknown } from "../status.js";
@@ -54,19 +55,18 @@ export class Pusher {
 
   private withdrawOnAbort(signal: AbortSignal, key: BatchKey, push: Push<Waiter>): void {
     const { waiter } = push;
-    const onAbort = () => {
+    const { resolve, reject } = waiter;
+    const forget = onAbort(signal, () => {
       this.batcher.withdraw(key, push);
       waiter.reject(signal.reason);
       this.notifyIfEmpty();
-    };
-    const { resolve, reject } = waiter;
-    signal.addEventListener("abort", onAbort, { once: true });
+    });
     waiter.resolve = (pushed) => {
-      signal.removeEventListener("abort", onAbort);
+      forget();
       resolve(pushed);
     };
     waiter.reject = (error) => {
-      signal.removeEventListener("abort", onAbort);
+      forget();
       reject(error);
     };
   }

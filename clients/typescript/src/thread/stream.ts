@@ -18,7 +18,10 @@ import type { SharedSession } from "./shared_session.js";
 type Call = ClientDuplexStream<Uint8Array, Buffer>;
 
 /** Refusals of a stream that no second try changes. */
-const FATAL = [errors.InvalidArgument, errors.NotServed, errors.PermissionDenied, errors.Unauthenticated];
+const FATAL = [
+  ...[errors.InvalidArgument, errors.TooLarge, errors.NotServed],
+  ...[errors.PermissionDenied, errors.Unauthenticated],
+];
 /** Refusals of something on an open stream: sent again, it would be refused again. */
 const MISTAKES = [errors.InvalidArgument, errors.NotServed, errors.ProtocolMistake, errors.TooLarge];
 /** The reason of a refusal: another stream has this worker's session. */
