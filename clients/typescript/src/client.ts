@@ -153,7 +153,10 @@ export class Client implements AsyncDisposable {
     throw new InvalidArgument("there is no job to wait for");
   }
 
-  /** Yields how jobs end, as each does. Throws WaitTimeout, with the id of one that has not ended. */
+  /**
+   * Yields how jobs end, up to 10,000 of them, as each does. Throws WaitTimeout, with the id of one that has not
+   * ended, and TooLarge for more.
+   */
   waitAll(ids: Iterable<bigint>, options: WaitOptions = {}): AsyncGenerator<JobEnd> {
     return waitFor(this.connection, ids, options, this.codec);
   }
