@@ -123,8 +123,12 @@ export class PushBatcher<K extends { readonly key: string }, W> {
   /** Returns when there is something to send, if nothing else happens. */
   nextDeadline(): number | undefined {
     if (this.flights >= this.limits.flights || this.idle.size === 0) return undefined;
-    let first = Number.POSITIVE_INFINITY; // and no spread, which has a limit: there may be 100,000 keys
-    for (const key of this.idle) first = Math.min(first, this.pending.get(key)?.notBefore ?? 0);
+    // No spread into Math.min, which has a limit: there may be 100,000 keys.
+    let first = Number.POSITIVE_INFINITY;
+    for (const key of this.idle) {
+      first = Math.min(first, this.pending.get(key)?.notBefore ?? 0);
+      if (first === 0) break;
+    }
     return first;
   }
 
