@@ -28,7 +28,7 @@ const NOT_MADE =
 const BROKE =
   /^Connection dropped|^Stream refused by server|^Failed to start HTTP\/2 stream|^(read|write) E[A-Z]+/;
 const CANCELLED = "Cancelled on client";
-const TOO_LATE = /^Deadline exceeded(?: after ([\d.]+s))?/;
+const TOO_LATE = /^Deadline exceeded(?: after ([\d.]+)s)?/;
 
 /**
  * Returns what to say of a call to `target` that gRPC could not make, with the address and what to check; any other
@@ -40,7 +40,7 @@ export function sentenceOf(details: string, target: string): string {
   if (details === CANCELLED) return `the call to ${target} was given up`;
   const [isLate, after] = TOO_LATE.exec(details) ?? [];
   if (isLate === undefined) return details;
-  return `no answer from ${target} within ${after ? after.replace("s", " s") : "its time"}; does it hang?`;
+  return `no answer from ${target} within ${after ? `${Number(after).toFixed(1)} s` : "its time"}; does it hang?`;
 }
 
 function reasonOf(details: string): string {
