@@ -138,8 +138,8 @@ test-rooms: $(SETUP)  ## Run the tests of rooms in their own process: no server,
 	$(PYTEST) $(SHUFFLED) $(ROOMS) $(if $(COVERAGE),--cov --cov-report=)
 	$(if $(COVERAGE),$(BIN)/python scripts/covered.py)
 
-# Node's test runner has its own processes, one per file of tests.
-TYPESCRIPT_JOBS ?= $(shell getconf _NPROCESSORS_ONLN)
+# Node's test runner has its own processes, one per file of tests; most of them wait for something.
+TYPESCRIPT_JOBS ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 .PHONY: ts-test
 ts-test: $(SETUP) $(TYPESCRIPT_SETUP)  ## Check types and style of the TypeScript client, and run its tests
 	@if $(NODE_FITS); then cd $(TYPESCRIPT) && rm -rf dist && node_modules/.bin/tsc \

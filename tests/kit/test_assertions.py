@@ -60,6 +60,18 @@ def test_it_says_what_was_pushed_instead(jobline: Jobline) -> None:
     assert "mail/welcome READY {'to': 'a@b.c'}" in lines[1]
 
 
+def test_it_says_why_a_job_that_is_there_failed(jobline: Jobline) -> None:
+    def full(_: object) -> None:
+        raise ValueError("no room\n" + "x" * 1_000)
+
+    jobline.work_one(full, {"to": "a@b.c"})
+    with pytest.raises(AssertionError) as caught:
+        jobline.assert_pushed("goodbye")
+    _, _, line = str(caught.value).splitlines()
+    assert "SCHEDULED {'to': 'a@b.c'} ValueError: 'no room\\nxxx" in line
+    assert len(line) < 400
+
+
 def test_it_says_that_nothing_was_pushed(jobline: Jobline) -> None:
     with pytest.raises(AssertionError, match="there are:\n  none"):
         jobline.assert_pushed()

@@ -2,7 +2,8 @@ import { randomUUID } from "node:crypto";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { Client, PushCall } from "./client.js";
 import { JSON_TYPE } from "./codec.js";
-import { encodePayload, type JobType, type NewJob } from "./job_type.js";
+import { encodePayload, type JobType, jobTypeOf, type NewJob } from "./job_type.js";
+import { refuseOthers } from "./known_options.js";
 import { optionsMessage } from "./options.js";
 import type { Pushed } from "./push/answers.js";
 import { fitting, type ManyOptions } from "./push/messages.js";
@@ -12,7 +13,7 @@ import type { Batch, BatchCallbackSchema } from "./v1/batch_service_pb.js";
 /** A job that a batch pushes. */
 export interface BatchCallback {
   /** What to push. */
-  readonly job: JobType<unknown, unknown>;
+  readonly job: JobType<unknown, unknown> | string;
   /** Its payload, ≤ 64 KiB. */
   readonly payload?: unknown;
 }
@@ -33,8 +34,14 @@ export interface BatchSettings {
   onFirstDeath?: BatchCallback;
 }
 
+const BATCH_SETTINGS: Record<keyof Required<BatchSettings>, true> = {
+  ...({ name: true, tags: true, parentId: true } as const),
+  ...({ onSuccess: true, onComplete: true, onFirstDeath: true } as const),
+};
+
 /** Creates a batch, once however often the call is repeated. */
 export async function createBatch(client: Client, settings: BatchSettings): Promise<BatchRef> {
+  refuseOthers(settings, BATCH_SETTINGS);
   const { onSuccess, onComplete, onFirstDeath, name, tags, parentId } = settings;
   const request = fitting(() => ({
     ...(name !== undefined && { name }),
@@ -51,9 +58,12 @@ export async function createBatch(client: Client, settings: BatchSettings): Prom
 
 function callbackOf(
   { codec }: Client,
-  { job, payload }: BatchCallback,
+  callback: BatchCallback,
 ): MessageInitShape<typeof BatchCallbackSchema> {
-  const { data, isJson } = encodePayload(job as JobType<unknown, unknown>, payload);
+  refuseOthers(callback, { job: true, payload: true });
+  const { payload } = callback;
+  const job = jobTypeOf(callback.job);
+  const { data, isJson } = encodePayload(job, payload);
   const options = { ...(isJson && { contentType: JSON_TYPE }), ...job.options };
   const sealed = sealedJob(codec, { queue: job.queue, payload: data, options });
   return {

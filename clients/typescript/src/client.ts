@@ -6,6 +6,7 @@ import { type Duration, milliseconds } from "./duration.js";
 import { EntityRef } from "./entity.js";
 import { InvalidArgument } from "./errors.js";
 import { type FlowJob, type FlowPushed, pushFlow } from "./flows.js";
+import { refuseNoArray, refuseNoId, refuseNoObject, refuseWithout } from "./given.js";
 import { decodeResult, type JobType, jobTypeOf, type NewJob } from "./job_type.js";
 import { refuseOthers } from "./known_options.js";
 import type { PushOptions } from "./options.js";
@@ -77,9 +78,12 @@ export class Client implements AsyncDisposable {
   constructor(options: ClientOptions | string = {}) {
     const given: ClientOptions = typeof options === "string" ? { target: options } : options;
     refuseOthers(given, CLIENT_OPTIONS);
+    const { codec, middleware = [] } = given;
+    if (codec !== undefined) refuseWithout("codec", "a PayloadCodec", codec, "sealJob", "open");
+    refuseNoArray("middleware", "functions", middleware, (one) => typeof one === "function");
     const timeout = milliseconds(given.timeout ?? "20s", "timeout");
     this.connection = new Connection(given, timeout);
-    this.codec = given.codec;
+    this.codec = codec;
     this.admin = new Admin(this.connection);
     const limits = {
       jobs: atLeastOne("bufferJobs", given.bufferJobs ?? 10_000),
@@ -89,13 +93,7 @@ export class Client implements AsyncDisposable {
       flights: 32,
       giveUpAfter: Math.min(timeout, REPEAT_MAX),
     };
-    this.producer = new Producer(
-      this.connection,
-      limits,
-      given.middleware ?? [],
-      this.codec,
-      given.tracing ?? true,
-    );
+    this.producer = new Producer(this.connection, limits, middleware, this.codec, given.tracing ?? true);
   }
 
   /**
@@ -133,6 +131,7 @@ export class Client implements AsyncDisposable {
     payload: NoInfer<P>,
     options: PushAndWait = {},
   ): Promise<R> {
+    refuseNoObject("options", options);
     const { timeout, ...push } = options;
     const type = jobTypeOf<P, R>(job);
     const { id } = await this.push(type, payload, push);
@@ -149,11 +148,15 @@ export class Client implements AsyncDisposable {
 
   /** Waits until a job has ended, however it did. Throws WaitTimeout. */
   async wait(id: bigint, options: WaitOptions = {}): Promise<JobEnd> {
+    refuseNoId("id", id);
     for await (const end of this.waitAll([id], options)) return end;
     throw new InvalidArgument("there is no job to wait for");
   }
 
-  /** Yields how jobs end, as each does. Throws WaitTimeout, with the id of one that has not ended. */
+  /**
+   * Yields how jobs end, up to 10,000 of them, as each does. Throws WaitTimeout, with the id of one that has not
+   * ended, and TooLarge for more.
+   */
   waitAll(ids: Iterable<bigint>, options: WaitOptions = {}): AsyncGenerator<JobEnd> {
     return waitFor(this.connection, ids, options, this.codec);
   }
@@ -170,6 +173,7 @@ export class Client implements AsyncDisposable {
 
   /** Returns a reference to a batch that was created before. Nothing is sent. */
   batchOf(id: bigint): BatchRef {
+    refuseNoId("id", id);
     return new BatchRef(this, id);
   }
 
@@ -181,7 +185,7 @@ export class Client implements AsyncDisposable {
   /** Creates a schedule, or changes the one of this name, which keeps its counts. */
   schedule<P>(
     name: string,
-    job: JobType<P, unknown>,
+    job: JobType<P, unknown> | string,
     payload: NoInfer<P>,
     settings: ScheduleSettings,
   ): Promise<Schedule> {

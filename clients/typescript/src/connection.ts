@@ -1,8 +1,9 @@
 import type { DescService } from "@bufbuild/protobuf";
-import { Client as GrpcClient, type Metadata } from "@grpc/grpc-js";
+import { Client as GrpcClient, type Metadata, type ServiceError } from "@grpc/grpc-js";
+import { onAbort } from "./aborts.js";
 import { pauseAfter, RETRY } from "./backoff.js";
 import { type Address, CHANNEL_OPTIONS, credentialsOf, metadataOf, targetOf } from "./channel.js";
-import { ClientClosed, type JoblineError, NotConnected } from "./errors.js";
+import { ClientClosed, DeadlineExceeded, type JoblineError, NotConnected, Unavailable } from "./errors.js";
 import type { Call } from "./push/batch.js";
 import { PushCalls, REPEAT_MAX } from "./push/calls.js";
 import { identify } from "./push/messages.js";
@@ -12,6 +13,11 @@ import { JobService, type PushRequest, type PushResponse } from "./v1/job_servic
 
 /** Milliseconds for which a client that never reached its server looks for it. */
 const CONNECT_MAX = 5_000;
+/** Milliseconds for the call that tells why there is no connection. */
+const WHY_MAX = 500;
+/** Any server of gRPC answers this, if only by saying that it does not know the method. */
+const HEALTH_CHECK = "/grpc.health.v1.Health/Check";
+const NOTHING = new Uint8Array();
 /** Share of a push's time that one try may take, and its most: a server that hangs is noticed. */
 const TRY_SHARE = 1 / 3;
 const TRY_MAX = 5_000;
@@ -26,6 +32,7 @@ export class Connection implements Caller {
   private readonly metadata: Metadata;
   private readonly stubs = new Map<DescService, unknown>();
   private isReached = false;
+  private reaching: Promise<void> | undefined;
   private isClosed = false;
   /** The numbers of push calls. */
   readonly calls = new PushCalls();
@@ -72,13 +79,12 @@ export class Connection implements Caller {
         this.metadata,
         { deadline },
         (error, answer) => {
-          signal?.removeEventListener("abort", cancel);
+          forget();
           if (answer !== undefined && !error) resolve(answer);
-          else reject(signal?.aborted ? signal.reason : errorOf(error));
+          else reject(signal?.aborted ? signal.reason : errorOf(error, this.target));
         },
       );
-      const cancel = () => call.cancel();
-      signal?.addEventListener("abort", cancel, { once: true });
+      const forget = onAbort(signal, () => call.cancel());
     });
   }
 
@@ -90,15 +96,14 @@ export class Connection implements Caller {
     signal?.throwIfAborted();
     const deadline = timeout === undefined ? Number.POSITIVE_INFINITY : Date.now() + timeout;
     const call = this.grpc.makeServerStreamRequest(path, asIs, same, request, this.metadata, { deadline });
-    const cancel = () => call.cancel();
-    signal?.addEventListener("abort", cancel, { once: true });
+    const forget = onAbort(signal, () => call.cancel());
     try {
       for await (const answer of call) yield answer as Uint8Array;
     } catch (error) {
       if (signal?.aborted) throw signal.reason;
-      throw errorOf(error);
+      throw errorOf(error, this.target);
     } finally {
-      signal?.removeEventListener("abort", cancel);
+      forget();
       call.on("error", () => undefined); // of the cancel, which nobody waits for
       call.cancel();
     }
@@ -142,16 +147,36 @@ export class Connection implements Caller {
   }
 
   /** Returns when the server was reached once. Before that, nothing of a call that fails was sent. */
-  private async reach(): Promise<void> {
+  private reach(): Promise<void> {
+    this.reaching ??= this.tryReach().finally(() => {
+      this.reaching = undefined;
+    });
+    return this.reaching;
+  }
+
+  private async tryReach(): Promise<void> {
     this.refuseClosed();
     const patience = Math.min(CONNECT_MAX, this.timeout);
-    await new Promise<void>((resolve, reject) => {
-      this.grpc.waitForReady(Date.now() + patience, (error) => {
-        if (!error) resolve();
-        else if (this.isClosed) reject(new ClientClosed("the client is closed"));
-        else reject(new NotConnected(`no server answers at ${this.target}: ${error.message}`));
-      });
+    const isReady = await new Promise<boolean>((resolve) => {
+      this.grpc.waitForReady(Date.now() + patience, (error) => resolve(!error));
     });
+    this.refuseClosed();
+    // That says that there is no connection; only a call says why. Any reply to it is one of a server.
+    if (!isReady) await this.askForLife();
     this.isReached = true;
+  }
+
+  /** Asks for a sign of life. Throws NotConnected without one. */
+  private async askForLife(): Promise<void> {
+    const why = await new Promise<ServiceError | null>((resolve) => {
+      const deadline = Date.now() + WHY_MAX;
+      this.grpc.makeUnaryRequest(HEALTH_CHECK, asIs, same, NOTHING, this.metadata, { deadline }, resolve);
+    });
+    this.refuseClosed();
+    if (!why) return;
+    const error = errorOf(why, this.target);
+    const isOfServer = !(error instanceof Unavailable || error instanceof DeadlineExceeded);
+    if (isOfServer && !error.message.startsWith("cannot connect")) return;
+    throw new NotConnected(error.message, { code: error.facts.code ?? "" });
   }
 }

@@ -1,6 +1,7 @@
 import type { Client, PushAndWait, PushCall } from "./client.js";
 import { InvalidArgument } from "./errors.js";
-import { defineJob, type JobType } from "./job_type.js";
+import { refuseNoText } from "./given.js";
+import { defineJob, type JobType, jobTypeOf } from "./job_type.js";
 import type { Pushed } from "./push/answers.js";
 
 /**
@@ -16,7 +17,8 @@ export class EntityRef {
     /** Which one, ≤ 256 characters. */
     readonly key: string,
   ) {
-    if (!kind || !key) throw new InvalidArgument("an entity has a kind and a key");
+    refuseNoText("kind", kind);
+    refuseNoText("key", key);
   }
 
   /** Pushes a job of this entity: a declared one, or one by its name. */
@@ -39,7 +41,7 @@ export class EntityRef {
 
   private jobOf<P, R>(job: JobType<P, R> | string): JobType<P, R> {
     if (typeof job === "string") return defineJob<P, R>({ queue: this.kind, name: job });
-    if (job.queue !== this.kind) {
+    if (jobTypeOf(job).queue !== this.kind) {
       throw new InvalidArgument(`job: is one of queue ${job.queue}, and the entity's is ${this.kind}`);
     }
     return job;

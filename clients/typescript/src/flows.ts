@@ -3,8 +3,9 @@ import { create } from "@bufbuild/protobuf";
 import type { Client } from "./client.js";
 import { JSON_TYPE } from "./codec.js";
 import { InvalidArgument } from "./errors.js";
-import { encodePayload, type JobType } from "./job_type.js";
-import { type EnumName, enumNumber, type PushOptions } from "./options.js";
+import { refuseNoArray } from "./given.js";
+import { encodePayload, type JobType, jobTypeOf } from "./job_type.js";
+import { type EnumName, enumNumber, type PushOptions, refuseUnknown } from "./options.js";
 import { fitting, rowOf } from "./push/messages.js";
 import { sealedJob } from "./sealing/payload_codec.js";
 import {
@@ -35,11 +36,19 @@ export class FlowJob {
     readonly options: FlowJobOptions,
   ) {}
 
-  /** Makes a job of a flow; nothing is sent. */
-  static of<P>(job: JobType<P, unknown>, payload: NoInfer<P>, options: FlowJobOptions = {}): FlowJob {
-    return new FlowJob(job as JobType<unknown, unknown>, payload, options);
+  /** Makes a job of a flow; nothing is sent. Throws InvalidArgument for what is no job, child or option. */
+  static of<P>(
+    job: JobType<P, unknown> | string,
+    payload: NoInfer<P>,
+    options: FlowJobOptions = {},
+  ): FlowJob {
+    refuseUnknown(options, ["children", "onFailure"]);
+    refuseNoArray("children", "FlowJobs", options.children ?? [], isFlowJob);
+    return new FlowJob(jobTypeOf(job as JobType<unknown, unknown> | string), payload, options);
   }
 }
+
+const isFlowJob = (one: unknown): boolean => one instanceof FlowJob;
 
 /** The ids of a flow. */
 export interface FlowPushed {
@@ -68,6 +77,7 @@ function flowRequest(
   parent: Pick<FlowParent, "id" | "delivery"> | undefined,
 ): { request: PushFlowRequest; jobs: FlowJob[] } {
   if (roots.length === 0) throw new InvalidArgument("a flow has at least one job");
+  refuseNoArray("jobs", "FlowJobs", roots, isFlowJob);
   const jobs = new Set<FlowJob>(roots);
   // A set is read in the order of its making, new members included: the roots first, each job once.
   for (const job of jobs) for (const child of job.options.children ?? []) jobs.add(child);

@@ -1,5 +1,6 @@
 import { decodeJson, encode } from "./codec.js";
 import { CodecError, InvalidArgument } from "./errors.js";
+import { refuseNoObject, refuseWithout, wrongly } from "./given.js";
 import type { JsonSchema } from "./json_schema.js";
 import { type JobOptions, type PushOptions, refuseUnknown } from "./options.js";
 
@@ -61,6 +62,7 @@ const OF_DECLARATIONS = ["queue", "schema", "resultSchema", "jsonSchema", "codec
  * ```
  */
 export function defineJob<P = unknown, R = unknown>(declaration: JobDeclaration<P, R>): JobType<P, R> {
+  refuseNoObject("declaration", declaration);
   const { queue, schema, resultSchema, jsonSchema = {}, codec = "json", ...options } = declaration;
   if (typeof queue !== "string" || !queue) {
     throw new InvalidArgument("queue: a job has the name of its queue", { fields: { queue: "is missing" } });
@@ -71,6 +73,9 @@ export function defineJob<P = unknown, R = unknown>(declaration: JobDeclaration<
     });
   }
   refuseUnknown(declaration, OF_DECLARATIONS);
+  for (const [field, given] of Object.entries({ schema, resultSchema })) {
+    if (given !== undefined) refuseWithout(field, "what has a method `parse`", given, "parse");
+  }
   return Object.freeze({
     queue,
     name: options.name ?? "",
@@ -82,9 +87,13 @@ export function defineJob<P = unknown, R = unknown>(declaration: JobDeclaration<
   });
 }
 
-/** Returns a declared job, or one of a queue without a declaration. */
+/** Returns a declared job, or one of a queue without a declaration. Throws InvalidArgument for anything else. */
 export function jobTypeOf<P, R>(job: JobType<P, R> | string): JobType<P, R> {
-  if (typeof job !== "string") return job;
+  if (typeof job !== "string") {
+    // An object that looks like one has no name, and would be found by no worker.
+    if (typeof job?.queue === "string" && typeof job.name === "string" && job.options) return job;
+    throw wrongly("job", "the name of a queue, or what defineJob() returns", job);
+  }
   let known = UNDECLARED.get(job);
   if (known === undefined) {
     if (UNDECLARED.size >= UNDECLARED_MAX) UNDECLARED.clear();

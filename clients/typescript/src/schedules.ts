@@ -2,7 +2,9 @@ import type { Client } from "./client.js";
 import { JSON_TYPE } from "./codec.js";
 import { type Duration, durationMessage, timestampMessage } from "./duration.js";
 import { InvalidArgument } from "./errors.js";
-import { encodePayload, type JobType } from "./job_type.js";
+import { refuseNoText } from "./given.js";
+import { encodePayload, type JobType, jobTypeOf } from "./job_type.js";
+import { refuseOthers } from "./known_options.js";
 import { type EnumName, enumNumber, type PushOptions } from "./options.js";
 import { fitting, rowOf } from "./push/messages.js";
 import { sealedJob } from "./sealing/payload_codec.js";
@@ -38,16 +40,25 @@ export interface ScheduleSettings {
   options?: Omit<PushOptions, "jobKey" | "runAt" | "ackLevel" | "dependsOn">;
 }
 
+const SCHEDULE_SETTINGS: Record<keyof Required<ScheduleSettings>, true> = {
+  ...({ cron: true, every: true, timeZone: true, start: true, end: true, limit: true } as const),
+  ...({ immediately: true, jitter: true, skipIfNoWorker: true } as const),
+  ...({ overlap: true, missed: true, options: true } as const),
+};
+
 /** Creates or changes a schedule by its name. Throws InvalidArgument and ScheduleExists. */
 export async function schedule<P>(
   client: Client,
   name: string,
-  job: JobType<P, unknown>,
+  job: JobType<P, unknown> | string,
   payload: NoInfer<P>,
   settings: ScheduleSettings,
 ): Promise<Schedule> {
+  refuseNoText("name", name);
+  refuseOthers(settings, SCHEDULE_SETTINGS);
+  const type = jobTypeOf(job);
   const { schedule: made } = await client.admin.schedules.createSchedule(
-    fitting(() => ({ schedule: name, settings: settingsOf(client, job, payload, settings), upsert: true })),
+    fitting(() => ({ schedule: name, settings: settingsOf(client, type, payload, settings), upsert: true })),
   );
   if (!made) throw new InvalidArgument("the server answered without a schedule");
   return made;

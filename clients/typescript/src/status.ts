@@ -2,6 +2,7 @@ import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
 import type { ServiceError } from "@grpc/grpc-js";
 import { status } from "@grpc/grpc-js";
 import * as errors from "./errors.js";
+import { sentenceOf } from "./unreachable.js";
 
 /** Where a `google.rpc.Status` with the details of an error travels. */
 const DETAILS_KEY = "grpc-status-details-bin";
@@ -47,8 +48,10 @@ const BY_CODE: Record<string, Made> = {
   DATA_LOSS: errors.DataLoss,
 };
 
-/** Returns the typed error of what gRPC reported; errors of this package as they are. */
-export function errorOf(error: unknown): errors.JoblineError {
+/**
+ * Returns the typed error of what gRPC reported of a call to `target`; errors of this package as they are.
+ */
+export function errorOf(error: unknown, target = "the server"): errors.JoblineError {
   if (error instanceof errors.JoblineError) return error;
   if (!isServiceError(error)) {
     const message = error instanceof Error ? error.message : String(error);
@@ -57,8 +60,15 @@ export function errorOf(error: unknown): errors.JoblineError {
   const code = status[error.code] ?? "UNKNOWN";
   const details = error.metadata.get(DETAILS_KEY)[0];
   const facts = details instanceof Uint8Array ? factsOf(details, code) : { code };
-  const Kind = BY_REASON[facts.reason ?? ""] ?? BY_CODE[code] ?? errors.Internal;
-  return new Kind(error.details || error.message, facts);
+  const said = error.details || error.message;
+  const Kind = BY_REASON[facts.reason ?? reasonOf(code, said)] ?? BY_CODE[code] ?? errors.Internal;
+  return new Kind(details === undefined ? sentenceOf(said, target) : said, facts);
+}
+
+/** Returns the reason that an error of the transport would have: a message over its limit never fits. */
+function reasonOf(code: string, said: string): string {
+  const isTooLarge = code === "RESOURCE_EXHAUSTED" && /larger than|^a message has at most/.test(said);
+  return isTooLarge ? "TOO_LARGE" : "";
 }
 
 function isServiceError(error: unknown): error is ServiceError {

@@ -8,6 +8,7 @@ import { JoblineError } from "./errors.js";
 import { isPromise } from "./promises.js";
 import type { Pushed } from "./push/answers.js";
 import type { Outgoing, PushNext } from "./push/outgoing.js";
+import { isA, textOf } from "./thrown.js";
 import { VERSION } from "./version.js";
 
 const NAME = "@jobline/client";
@@ -84,7 +85,7 @@ export async function tracedPush(
 }
 
 function failed(span: Api.Span, error: unknown): void {
-  const known = error instanceof Error ? error : new Error(String(error));
+  const known = isA(error, Error) ? error : new Error(textOf(error));
   span.recordException(known);
   const reason = known instanceof JoblineError && known.reason;
   span.setAttribute("error.type", reason || known.name);
@@ -131,7 +132,11 @@ export function tracedCall<T>(
 /** Ends a span when the call has ended, however it did. */
 function ended<T>(span: Api.Span, isError: (outcome: unknown) => boolean, call: () => T): T {
   const end = (outcome: unknown) => {
-    if (isError(outcome)) failed(span, outcome);
+    try {
+      if (isError(outcome)) failed(span, outcome);
+    } catch {
+      span.setStatus({ code: 2 }); // an error that cannot be read
+    }
     span.end();
   };
   try {

@@ -11,6 +11,8 @@ import {
   JobNotFound,
   WaitTimeout,
 } from "./errors.js";
+import { refuseNoId, refuseNoSignal } from "./given.js";
+import { refuseOthers } from "./known_options.js";
 import type { EnumName } from "./options.js";
 import { nameOf } from "./push/answers.js";
 import { opened, type PayloadCodec } from "./sealing/payload_codec.js";
@@ -67,9 +69,12 @@ export async function* waitFor(
   options: WaitOptions,
   codec: PayloadCodec | undefined,
 ): AsyncGenerator<JobEnd> {
+  refuseOthers(options, { timeout: true, signal: true });
+  refuseNoSignal(options.signal);
   const waitMs = milliseconds(options.timeout ?? WAIT_DEFAULT, "timeout");
   const until = performance.now() + waitMs;
   const remaining = new Set(ids);
+  for (const id of remaining) refuseNoId("ids", id);
   for (let tries = 1; remaining.size > 0; tries += 1) {
     const left = Math.max(0, until - performance.now());
     try {

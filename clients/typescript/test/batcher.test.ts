@@ -122,3 +122,20 @@ test("a producer says which of its calls are over, and retires when one is not k
   calls.over(second, false);
   assert.notEqual(calls.begin().producer, first.producer);
 });
+
+test("fifty thousand keys at once are sent in turns, in time that grows with their number", () => {
+  const { batcher, add } = made({ jobs: 50_000, payloadBytes: 1e9, flights: 32 });
+  const began = performance.now();
+  for (let n = 0; n < 50_000; n += 1) add(n, 1, NOTHING, { key: `k${n}` });
+  let sent = 0;
+  for (let now = 0; batcher.jobs > 0; now += 1) {
+    assert.ok((batcher.nextDeadline() ?? 0) <= now);
+    for (const batch of batcher.batchesToSend(now)) {
+      sent += batch.pushes.length;
+      batcher.handleDone(batch);
+    }
+  }
+  assert.equal(sent, 50_000);
+  const took = performance.now() - began;
+  assert.ok(took < 10_000, `${took} ms: copies of all keys at each step would take minutes`);
+});

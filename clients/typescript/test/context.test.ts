@@ -4,15 +4,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 import { defineJob, FlowJob, JobCancelled, WaitFor } from "@jobline/client";
 import { LogLevel } from "@jobline/client/v1";
-import { serverAndClient, until, workerOf } from "./server.js";
+import { serverAndClient, storedJob, until, workerOf } from "./server.js";
 
 const { server, client } = await serverAndClient();
-
-async function jobOf(id: bigint) {
-  const { job } = await client.admin.jobs.getJob({ job: { case: "id", value: id } });
-  assert.ok(job);
-  return job;
-}
 
 test("progress, log, partial and checkpoint reach the server before the outcome", async () => {
   const steps = defineJob<null, string>({ queue: "steps", backoff: { delays: ["10ms"] } });
@@ -33,7 +27,7 @@ test("progress, log, partial and checkpoint reach the server before the outcome"
     lines.map(({ text, level }) => [text, level]),
     [["a line", LogLevel.WARNING]],
   );
-  assert.equal((await jobOf(id)).progressMessage, "at it");
+  assert.equal((await storedJob(client, id)).progressMessage, "at it");
 });
 
 test("phases are finished once, and a retry starts at the next one", async () => {
@@ -87,7 +81,7 @@ test("the attempt's timeout fires the signal, and the attempt has failed", async
   await worker.start();
   const { id } = await client.push(slow, null);
   assert.equal(await client.result(slow, id), "second");
-  assert.equal((await jobOf(id)).history[0]?.error?.type, "timeout");
+  assert.equal((await storedJob(client, id)).history[0]?.error?.type, "timeout");
 });
 
 test("spawn pushes once however often the job is retried", async () => {

@@ -21,13 +21,16 @@ test("a handler that blocks the event loop for longer than its lease keeps it", 
     return reason;
   });
   await worker.start();
-  const { id } = await client.push(kind, 4_000);
+  const { id } = await client.push(kind, 3_000);
   assert.equal(await client.result(kind, id), "first");
   assert.deepEqual(runs, [id]);
   assert.equal(worker.stats.lost, 0);
 });
 
-test("the server is killed 5 times under load: nothing lost, nothing run twice, all go on by themselves", async () => {
+/** How often the server is killed under load: KILL_ROUNDS=50 tries more. */
+const KILLS = Number(process.env.KILL_ROUNDS ?? 3);
+
+test("the server is killed again and again under load: nothing lost, nothing run twice, all go on by themselves", async () => {
   await using own = await ServerProcess.start();
   await using producer = clientOf(own, { timeout: "300s" });
   const kind = defineJob<number, number>({ queue: "kills", lease: "30s" });
@@ -55,7 +58,7 @@ test("the server is killed 5 times under load: nothing lost, nothing run twice, 
       await sleep(1);
     }
   });
-  for (let kills = 0; kills < 5; kills += 1) {
+  for (let kills = 0; kills < KILLS; kills += 1) {
     await sleep(100 + Math.random() * 300);
     await own.restart();
     const count = pushed.length;
@@ -71,16 +74,16 @@ test("the server is killed 5 times under load: nothing lost, nothing run twice, 
   assert.ok(runs.size >= ids.length);
   assert.deepEqual(atOnce, []);
   const again = [...runs.values()].filter((all) => all.length > 1).length;
-  assert.ok(again <= 5 * 200, `${again} jobs ran again: those that were at hand at a kill`);
+  assert.ok(again <= KILLS * 200, `${again} jobs ran again: those that were at hand at a kill`);
 });
 
 test("a push whose answer is lost is asked for again, and stored once", async () => {
   await using own = await ServerProcess.start();
-  await using producer = clientOf(own, { timeout: "30s" });
+  await using producer = clientOf(own, { timeout: "6s" }); // a try takes a third of it
   await producer.push("frozen", 0);
   own.signal("SIGSTOP"); // it has the call, and does not answer
   const pushes = Promise.all([1, 2, 3].map((n) => producer.push("frozen", n)));
-  await sleep(6_000);
+  await sleep(2_500);
   own.signal("SIGCONT");
   const ids = (await pushes).map(({ id }) => id);
   assert.equal(new Set(ids).size, 3);

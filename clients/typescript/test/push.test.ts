@@ -11,11 +11,12 @@ import {
   NewJob,
   NotConnected,
   QueueFull,
+  TooLarge,
   UniqueKeyHeld,
   WaitTimeout,
 } from "@jobline/client";
 import { z } from "zod";
-import { clientOf, serverAndClient, workerOf } from "./server.js";
+import { clientOf, serverAndClient, storedJob, workerOf } from "./server.js";
 
 const { server, client } = await serverAndClient();
 
@@ -30,13 +31,13 @@ test("a push is stored with its options, and its id is a bigint", async () => {
   assert.equal(typeof pushed.id, "bigint");
   assert.equal(pushed.outcome, "created");
   assert.equal(pushed.ackLevel, "fsynced");
-  const { job } = await client.admin.jobs.getJob({ job: { case: "id", value: pushed.id } });
-  assert.equal(Buffer.from(job?.payload ?? []).toString(), '{"to":"a"}');
-  assert.equal(job?.options?.name, "welcome");
-  assert.equal(job?.options?.contentType, "application/json");
-  assert.equal(job?.options?.priority, 7);
-  assert.equal(job?.options?.lease?.seconds, 45n);
-  assert.deepEqual(job?.options?.tags, ["x"]);
+  const job = await storedJob(client, pushed.id);
+  assert.equal(Buffer.from(job.payload ?? []).toString(), '{"to":"a"}');
+  assert.equal(job.options?.name, "welcome");
+  assert.equal(job.options?.contentType, "application/json");
+  assert.equal(job.options?.priority, 7);
+  assert.equal(job.options?.lease?.seconds, 45n);
+  assert.deepEqual(job.options?.tags, ["x"]);
 });
 
 test("concurrent pushes share calls, keep their order, and each gets its own id", async () => {
@@ -62,10 +63,10 @@ test("keys, headers and groups of pushes that share a call stay their own", asyn
   );
   const pushed = await Promise.all(pushes);
   for (const [index, { id }] of pushed.entries()) {
-    const { job } = await client.admin.jobs.getJob({ job: { case: "id", value: id } });
-    assert.equal(job?.jobKey, index % 2 ? `k${index}` : "");
-    assert.equal(job?.options?.headers.trace, `t${index}`);
-    assert.equal(job?.options?.group, `g${index}`);
+    const job = await storedJob(client, id);
+    assert.equal(job.jobKey, index % 2 ? `k${index}` : "");
+    assert.equal(job.options?.headers.trace, `t${index}`);
+    assert.equal(job.options?.group, `g${index}`);
   }
 });
 
@@ -120,8 +121,8 @@ test("pushMany stores payloads and jobs of their own in order, all or none", asy
   const plain = await client.pushMany(welcome, [{ to: "1" }, { to: "2" }]);
   assert.equal(plain[1]?.id, (plain[0]?.id ?? 0n) + 1n);
   const own = await client.pushMany("many", [1, new NewJob(2, { priority: 5, jobKey: "k" })]);
-  const { job } = await client.admin.jobs.getJob({ job: { case: "id", value: own[1]?.id ?? 0n } });
-  assert.equal(job?.options?.priority, 5);
+  const job = await storedJob(client, own[1]?.id ?? 0n);
+  assert.equal(job.options?.priority, 5);
   await assert.rejects(client.pushMany("many", [3, new NewJob(4, { jobKey: "k" })]), IdempotencyMismatch);
   assert.deepEqual(await client.pushMany("many", []), []);
   const once = await client.pushMany("many", [5], { requestId: "r1" });
@@ -142,6 +143,14 @@ test("a full queue is refused with reason, and is worth another try", async () =
   });
 });
 
+test("what is larger than a message may be is TooLarge, which no second try changes", async () => {
+  for (const bytes of [18 << 20, 65 << 20]) {
+    await assert.rejects(client.pushMany("large", [Buffer.alloc(bytes)]), (error: TooLarge) => {
+      return error instanceof TooLarge && !error.retryable && error.definite;
+    });
+  }
+});
+
 test("the newest caller is refused when the buffer is full, and the others are answered", async () => {
   await using small = clientOf(server, { bufferJobs: 3 });
   const results = await Promise.allSettled([1, 2, 3, 4].map((payload) => small.push("buffer", payload)));
@@ -154,9 +163,16 @@ test("the newest caller is refused when the buffer is full, and the others are a
 
 test("an abort before a push is sent withdraws it", async () => {
   const controller = new AbortController();
-  const push = client.push("withdrawn", 1, { signal: controller.signal });
+  const { signal } = controller;
+  const warnings: Error[] = [];
+  const warned = (warning: Error) => warnings.push(warning);
+  process.on("warning", warned);
+  const pushes = Array.from({ length: 100 }, (_, n) => client.push("withdrawn", n, { signal }));
   controller.abort(new Error("no more"));
-  await assert.rejects(push, /no more/);
+  for (const push of pushes) await assert.rejects(push, /no more/);
+  await new Promise(setImmediate);
+  process.off("warning", warned);
+  assert.deepEqual(warnings, [], "a signal of many pushes is no leak");
   const { jobs } = await client.admin.jobs.listJobs({ filter: { queue: "withdrawn" } });
   assert.deepEqual(jobs, []);
 });
@@ -201,8 +217,8 @@ test("waiting: a timeout carries the id, a death its error, an unknown job is no
 
 test("entities, batches, flows and schedules are pushed", async () => {
   const pushed = await client.entity("account", "42").push("deposit", 5);
-  const { job } = await client.admin.jobs.getJob({ job: { case: "id", value: pushed.id } });
-  assert.deepEqual([job?.queue, job?.options?.name, job?.options?.group], ["account", "deposit", "42"]);
+  const job = await storedJob(client, pushed.id);
+  assert.deepEqual([job.queue, job.options?.name, job.options?.group], ["account", "deposit", "42"]);
   const batch = await client.batch({ name: "b", onComplete: { job: welcome, payload: { to: "boss" } } });
   await batch.push(welcome, { to: "a" });
   await batch.pushMany("others", [1, 2]);
@@ -210,8 +226,7 @@ test("entities, batches, flows and schedules are pushed", async () => {
   const { FlowJob } = await import("@jobline/client");
   const child = FlowJob.of(welcome, { to: "first" });
   const flow = await client.flow(FlowJob.of(welcome, { to: "then" }, { children: [child] }));
-  const root = await client.admin.jobs.getJob({ job: { case: "id", value: flow.id } });
-  assert.equal(root.job?.dependsOnLeft, 1);
+  assert.equal((await storedJob(client, flow.id)).dependsOnLeft, 1);
   assert.ok((flow.ids.get(child) ?? 0n) > 0n);
   const made = await client.schedule("nightly", welcome, { to: "x" }, { cron: "0 3 * * *" });
   assert.equal(made.settings?.queue, "emails");

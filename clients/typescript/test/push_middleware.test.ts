@@ -10,7 +10,7 @@ import {
   UniqueKeyHeld,
   withHeaders,
 } from "@jobline/client";
-import { clientOf, ServerProcess } from "./server.js";
+import { clientOf, ServerProcess, storedJob } from "./server.js";
 
 let server: ServerProcess;
 before(async () => {
@@ -48,8 +48,8 @@ test("push middleware sees each call once, with complete jobs, and may change th
   const { name, priority, contentType, jobKey, delay } = seen[0]?.[0]?.options ?? {};
   assert.deepEqual([name, priority, contentType, jobKey, delay], ["kind", 2, "application/json", "k", "1h"]);
 
-  const { job } = await client.admin.jobs.getJob({ job: { case: "id", value: id } });
-  assert.deepEqual(job?.options?.headers, { a: "1", by: "mark" });
+  const job = await storedJob(client, id);
+  assert.deepEqual(job.options?.headers, { a: "1", by: "mark" });
   const { jobs } = await client.admin.jobs.listJobs({ filter: { queue: "seen" }, includePayloads: true });
   assert.deepEqual(
     jobs.map((one) => [Buffer.from(one.payload).toString(), one.options?.headers, one.options?.priority]),

@@ -1,4 +1,5 @@
 /** A real server in a process of its own, which a test can kill and start again at the same address. */
+import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, existsSync, openSync, readFileSync } from "node:fs";
@@ -10,6 +11,7 @@ import type { Readable } from "node:stream";
 import { after } from "node:test";
 import { fileURLToPath } from "node:url";
 import { Client, type ClientOptions, Worker, type WorkerOptions } from "@jobline/client";
+import type { Job } from "@jobline/client/v1";
 
 const ROOT = fileURLToPath(new URL("../../../../", import.meta.url));
 const PYTHON = process.env.JOBLINE_PYTHON ?? join(ROOT, ".venv/bin/python");
@@ -127,6 +129,13 @@ export async function serverAndClient(): Promise<{ server: ServerProcess; client
     await server[Symbol.asyncDispose]();
   });
   return { server, client };
+}
+
+/** Returns a job as the server has it. */
+export async function storedJob(client: Client, id: bigint): Promise<Job> {
+  const { job } = await client.admin.jobs.getJob({ job: { case: "id", value: id } });
+  assert.ok(job, `the server has no job ${id}`);
+  return job;
 }
 
 /** Returns a worker of a server that logs nothing. */

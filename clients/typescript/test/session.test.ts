@@ -12,7 +12,10 @@ import {
 import { interruptedRelease } from "../src/stream/received.js";
 import { Session } from "../src/stream/session.js";
 import { Window } from "../src/stream/window.js";
+import { Backlog } from "../src/worker/backlog.js";
 import { Drain, Stage } from "../src/worker/drain.js";
+import type { LeasedJob } from "../src/worker/leased.js";
+import type { Route } from "../src/worker/routes.js";
 
 const INTERVAL = { seconds: 10n };
 
@@ -168,6 +171,21 @@ test("the window follows the work, and returns to the runners when the worker is
   assert.equal(window.size, 16);
   assert.ok(window.isAtRest);
   assert.ok(!new Window(0, 16, 5).measure(100, 10_000));
+});
+
+test("a backlog that is never empty forgets what has begun, in order", () => {
+  const backlog = new Backlog();
+  const route = { size: 0 } as Route;
+  const add = (id: number) => backlog.add(route, { id } as unknown as LeasedJob, () => undefined);
+  const kept = () => (backlog as unknown as { queue: unknown[] }).queue.length;
+  add(0);
+  let most = 0;
+  for (let id = 1; id <= 200_000; id += 1) {
+    add(id);
+    assert.equal(backlog.next()?.jobs[0]?.id, id - 1);
+    most = Math.max(most, kept());
+  }
+  assert.ok(most <= 10_000, `it keeps ${most} calls, and one of them is to come`);
 });
 
 test("the stages of a stop end early, at their deadline, or at another request", () => {

@@ -69,6 +69,10 @@ test("workOne has one job handled at an attempt, from a checkpoint", async () =>
   assert.equal(second.result, "sent to busy@b.c");
   assert.equal((await jobline.workOne(sendWelcome, { to: "nobody" })).state, "dead");
   await assert.rejects(
+    jobline.assertPushed(welcome),
+    /\n {2}\d+ work-one-\d+\/welcome scheduled \{"to":"busy@b.c"\} Error: "try later"\n[\s\S]* dead \{"to":"nobody"\} Dead: "no address"/,
+  );
+  await assert.rejects(
     jobline.workOne(sendWelcome, { to: "a" }, { job: welcome, attempt: 3 }),
     /attempt 3 cannot/,
   );
@@ -129,7 +133,11 @@ test("a command that is missing, or no server, says what to install", async () =
   const missing = testJobline({ command: "no-such-jobline" });
   await assert.rejects(
     missing,
-    /`no-such-jobline dev` did not start: there is no such command.*pip install jobline-server/,
+    /^Error: `no-such-jobline dev` did not start: there is no such command\. Install it with `pip install jobline-server`/,
   );
-  await assert.rejects(testJobline({ command: "false" }), /it ended with code 1.*JOBLINE_COMMAND/);
+  await assert.rejects(
+    testJobline({ command: "false" }),
+    /^Error: `false dev` did not start: it ended with code 1\. Is it the command of Jobline.*JOBLINE_COMMAND\.$/,
+  );
+  await assert.rejects(testJobline({ command: ROOT }), /did not start: it may not be run\. Is it/);
 });

@@ -9,7 +9,7 @@ import {
   type ReadableSpan,
   SimpleSpanProcessor,
 } from "@opentelemetry/sdk-trace-node";
-import { clientOf, ServerProcess, until, workerOf } from "./server.js";
+import { clientOf, ServerProcess, storedJob, until, workerOf } from "./server.js";
 
 const exporter = new InMemorySpanExporter();
 let server: ServerProcess;
@@ -29,8 +29,7 @@ after(async () => {
 beforeEach(() => exporter.reset());
 
 async function headersOf(id: bigint): Promise<Record<string, string>> {
-  const { job } = await client.admin.jobs.getJob({ job: { case: "id", value: id } });
-  return job?.options?.headers ?? {};
+  return (await storedJob(client, id)).options?.headers ?? {};
 }
 
 function spans(name: string): ReadableSpan[] {

@@ -21,15 +21,9 @@ import { testJobline } from "@jobline/client/testing";
 import { StreamOpenSchema } from "@jobline/client/v1";
 import { COUNTERS, type FromStream } from "../src/thread/messages.js";
 import { openStream } from "../src/worker/stream_thread.js";
-import { serverAndClient, signal, TestLogger, until, workerOf } from "./server.js";
+import { serverAndClient, signal, storedJob, TestLogger, until, workerOf } from "./server.js";
 
 const { server, client } = await serverAndClient();
-
-async function jobOf(id: bigint) {
-  const { job } = await client.admin.jobs.getJob({ job: { case: "id", value: id } });
-  assert.ok(job);
-  return job;
-}
 
 test("handlers are found by queue and name, and get payload and context", async () => {
   const a = defineJob<number, string>({ queue: "routes", name: "a" });
@@ -56,7 +50,7 @@ test("a thrown error fails the attempt with its type, message and stack, and is 
   await worker.start();
   const { id } = await client.push(flaky, null);
   assert.equal(await client.result(flaky, id), "3 retry");
-  const { history } = await jobOf(id);
+  const { history } = await storedJob(client, id);
   assert.equal(history[0]?.error?.type, "RangeError");
   assert.equal(history[0]?.error?.message, "try 1");
   assert.match(history[0]?.error?.stack ?? "", /worker\.test\.js[\s\S]*Caused by: Error: below/);
@@ -110,8 +104,11 @@ test("a payload that is no JSON, or does not fit its schema, fails its attempt",
   const { id } = await client.push("typed", Buffer.from("{"));
   await assert.rejects(client.result("typed", id), /CodecError/);
   const other = await client.push("typed", "text", { maxAttempts: 1 });
-  assert.match((await jobOf(other.id)).queue, /typed/);
-  await until("it is retried or dead", async () => (await jobOf(other.id)).error?.message === "no number");
+  assert.match((await storedJob(client, other.id)).queue, /typed/);
+  await until(
+    "it is retried or dead",
+    async () => (await storedJob(client, other.id)).error?.message === "no number",
+  );
 });
 
 test("a handler that ignores its abort is reported, and its place is given to another", async () => {
@@ -259,6 +256,9 @@ test("start and run throw what no second try changes; a worker without handlers 
       .run(),
     InvalidArgument,
   );
+  const many = workerOf(server);
+  for (let n = 0; n < 1_001; n += 1) many.handle(defineJob({ queue: "q", name: `n${n}` }), () => undefined);
+  await assert.rejects(many.start(), { name: "TooLarge", message: /handlers: must be at most 1000/ });
   assert.throws(() => new Worker({ concurrency: 0 }), InvalidArgument);
   assert.throws(() => new Worker({ concurency: 2 } as object), /concurency: there is no such option/);
   assert.throws(() => new Client({ server: "host:1" } as object), /server: there is no such option/);

@@ -102,8 +102,11 @@ def shown(jobs: Sequence[Job]) -> str:
 
 
 def _line(job: Job) -> str:
-    payload = repr(plain_payload(job))
-    if len(payload) > SHOWN_CHARACTERS:
-        payload = f"{payload[:SHOWN_CHARACTERS]}…"
+    payload = _cut(repr(plain_payload(job)))
     name = f"{job.queue}/{job.options.name}" if job.options.name else job.queue
-    return f"{job.id} {name} {job.state.name} {payload}"
+    failed = f" {_cut(f'{job.error.type}: {job.error.message!r}')}" if job.error else ""
+    return f"{job.id} {name} {job.state.name} {payload}{failed}"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}…"

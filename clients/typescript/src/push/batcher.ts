@@ -106,7 +106,7 @@ export class PushBatcher<K extends { readonly key: string }, W> {
   /** Returns the batches to send now. Report the result of each to one of the `handle…` methods. */
   batchesToSend(now: number): Batch<K, W>[] {
     const batches: Batch<K, W>[] = [];
-    for (const key of [...this.idle]) {
+    for (const key of this.idle) {
       if (this.flights >= this.limits.flights) break;
       const pending = this.pending.get(key);
       if (!pending || pending.notBefore > now) continue;
@@ -123,7 +123,13 @@ export class PushBatcher<K extends { readonly key: string }, W> {
   /** Returns when there is something to send, if nothing else happens. */
   nextDeadline(): number | undefined {
     if (this.flights >= this.limits.flights || this.idle.size === 0) return undefined;
-    return Math.min(...[...this.idle].map((key) => this.pending.get(key)?.notBefore ?? 0));
+    // No spread into Math.min, which has a limit: there may be 100,000 keys.
+    let first = Number.POSITIVE_INFINITY;
+    for (const key of this.idle) {
+      first = Math.min(first, this.pending.get(key)?.notBefore ?? 0);
+      if (first === 0) break;
+    }
+    return first;
   }
 
   /** Ends a batch that was answered, or (not `isKnown`) given up and may be stored. */

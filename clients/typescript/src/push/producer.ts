@@ -1,5 +1,6 @@
 import type { Connection } from "../connection.js";
 import { InvalidArgument } from "../errors.js";
+import { refuseNoObject } from "../given.js";
 import { type JobType, jobTypeOf, type NewJob } from "../job_type.js";
 import type { PushOptions } from "../options.js";
 import { type PayloadCodec, sealedJob } from "../sealing/payload_codec.js";
@@ -42,10 +43,12 @@ export class Producer {
   ): Promise<Pushed> {
     const type = jobTypeOf(job);
     if (this.isPlain) {
-      if (!options) return this.pusher.push(singlePush(type, payload));
+      if (options === undefined) return this.pusher.push(singlePush(type, payload));
+      refuseNoObject("options", options);
       const { signal, ...rest } = options;
       return this.pusher.push(singlePush(type, payload, rest), signal);
     }
+    refuseNoObject("options", options ?? {});
     const { signal, ackLevel, ...own } = options ?? {};
     const [pushed] = await this.through([outgoingOf(type, payload, own)], undefined, async (jobs) => {
       const one = sealedJob(this.codec, jobs[0] as Outgoing);
@@ -63,6 +66,7 @@ export class Producer {
     if (!Array.isArray(jobs)) {
       throw new InvalidArgument("jobs: pushMany() takes an array; push() takes one job");
     }
+    refuseNoObject("options", options);
     if (jobs.length === 0) return [];
     const type = jobTypeOf(job);
     if (this.isPlain) {

@@ -1,4 +1,6 @@
+import { onAbort } from "../aborts.js";
 import { ClientClosed, type JoblineError, OutcomeUnknown } from "../errors.js";
+import { refuseNoSignal } from "../given.js";
 import { errorOf, outcomeUnknown } from "../status.js";
 import type { PushRequest, PushResponse } from "../v1/job_service_pb.js";
 import { type Pushed, pushedOf, refusalOf } from "./answers.js";
@@ -33,6 +35,7 @@ export class Pusher {
   push({ key, payload, own }: SinglePush, signal?: AbortSignal): Promise<Pushed> {
     return new Promise<Pushed>((resolve, reject) => {
       if (this.isClosed) throw new ClientClosed("the client is closed");
+      refuseNoSignal(signal);
       signal?.throwIfAborted();
       const push: Push<Waiter> = { payload, own, waiter: { resolve, reject } };
       if (this.batcher.add(performance.now(), key, push)) this.flushSoon();
@@ -52,19 +55,18 @@ export class Pusher {
 
   private withdrawOnAbort(signal: AbortSignal, key: BatchKey, push: Push<Waiter>): void {
     const { waiter } = push;
-    const onAbort = () => {
+    const { resolve, reject } = waiter;
+    const forget = onAbort(signal, () => {
       this.batcher.withdraw(key, push);
       waiter.reject(signal.reason);
       this.notifyIfEmpty();
-    };
-    const { resolve, reject } = waiter;
-    signal.addEventListener("abort", onAbort, { once: true });
+    });
     waiter.resolve = (pushed) => {
-      signal.removeEventListener("abort", onAbort);
+      forget();
       resolve(pushed);
     };
     waiter.reject = (error) => {
-      signal.removeEventListener("abort", onAbort);
+      forget();
       reject(error);
     };
   }

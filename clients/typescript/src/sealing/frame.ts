@@ -21,7 +21,8 @@ const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 /** Bytes of a key. */
 export const KEY_BYTES = 32;
-const KEY_ID_BYTES_MAX = 64;
+/** Bytes of the id of a key. */
+export const KEY_ID_BYTES_MAX = 64;
 const TYPE_BYTES_MAX = 128;
 /** Smaller than that, deflating gains nothing. */
 const DEFLATE_BYTES_MIN = 256;

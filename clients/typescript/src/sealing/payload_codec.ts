@@ -1,7 +1,18 @@
 import { createHmac } from "node:crypto";
 import { CodecError, InvalidArgument, KeyErased } from "../errors.js";
+import { refuseNoFunction, refuseNoObject, refuseWithout } from "../given.js";
+import { refuseOthers } from "../known_options.js";
 import type { Outgoing } from "../push/outgoing.js";
-import { isFrame, KEY_BYTES, type Key, makeFrame, openFrame, parseFrame, SEALED_TYPE } from "./frame.js";
+import {
+  isFrame,
+  KEY_BYTES,
+  KEY_ID_BYTES_MAX,
+  type Key,
+  makeFrame,
+  openFrame,
+  parseFrame,
+  SEALED_TYPE,
+} from "./frame.js";
 
 /** The header of a job that has the id of the key of its payload. */
 export const KEY_HEADER = "jobline-key";
@@ -19,12 +30,18 @@ export class KeyMap implements KeyRing {
   // Not `private`, which logs would show.
   readonly #keys: Map<string, Uint8Array>;
 
-  /** Makes a ring. `currentId` returns the id for a group: one for each tenant, so that it can be erased alone. */
+  /**
+   * Makes a ring. `currentId` returns the id for a group: one for each tenant, so that it can be erased alone. Throws
+   * InvalidArgument for a key that has not 32 bytes, or an id that has not 1 … 64.
+   */
   constructor(
     keys: Readonly<Record<string, Uint8Array>> | ReadonlyMap<string, Uint8Array>,
     private readonly currentId: (group: string) => string,
   ) {
+    refuseNoObject("keys", keys);
+    refuseNoFunction("currentId", currentId);
     this.#keys = new Map(keys instanceof Map ? keys : Object.entries(keys));
+    for (const [id, key] of this.#keys) refuseUnfit(id, key);
   }
 
   current(group: string): Key {
@@ -44,6 +61,20 @@ export class KeyMap implements KeyRing {
   }
 }
 
+/** Throws InvalidArgument for what is no key: it would refuse each push, and not before. */
+function refuseUnfit(id: string, key: Uint8Array): void {
+  const fields = { keys: "has one that does not fit" };
+  const size = typeof id === "string" ? Buffer.byteLength(id) : 0;
+  if (size < 1 || size > KEY_ID_BYTES_MAX) {
+    const message = `keys: the id of a key is a text of 1 … ${KEY_ID_BYTES_MAX} bytes, and one has ${size}`;
+    throw new InvalidArgument(message, { fields });
+  }
+  if (key instanceof Uint8Array && key.length === KEY_BYTES) return;
+  const has = key instanceof Uint8Array ? `has ${key.length}` : "is no Uint8Array";
+  const message = `keys: a key is a Uint8Array of ${KEY_BYTES} bytes, and ${JSON.stringify(id)} ${has}`;
+  throw new InvalidArgument(message, { fields });
+}
+
 /** The settings of a codec. */
 export interface PayloadCodecOptions {
   /** The keys to encrypt with; default: nothing is encrypted. */
@@ -60,6 +91,10 @@ export interface PayloadCodecOptions {
   /** 32 bytes, of no key in the ring: jobs can be found by their tags after a key was erased. */
   tagKey?: Uint8Array;
 }
+
+const CODEC_OPTIONS: Record<keyof Required<PayloadCodecOptions>, true> = {
+  ...({ keys: true, deflate: true, inflatedBytesMax: true, hashedTags: true, tagKey: true } as const),
+};
 
 /** What was in a frame. */
 export interface Opened {
@@ -80,14 +115,17 @@ export class PayloadCodec {
 
   /** Makes a codec, for clients and workers. Throws InvalidArgument for settings that do not fit. */
   constructor(options: PayloadCodecOptions = {}) {
+    refuseOthers(options, CODEC_OPTIONS);
     this.#options = { ...options };
-    const { inflatedBytesMax = 64 << 20, hashedTags = [], tagKey } = options;
+    const { keys, inflatedBytesMax = 64 << 20, hashedTags = [], tagKey } = options;
+    if (keys !== undefined) refuseWithout("keys", "a KeyMap, or another KeyRing", keys, "current", "find");
     if (!Number.isSafeInteger(inflatedBytesMax) || inflatedBytesMax < 1) {
       throw new InvalidArgument(`inflatedBytesMax: is a whole number from 1, not ${inflatedBytesMax}`);
     }
     this.inflatedBytesMax = inflatedBytesMax;
     this.hashedTags = new Set(hashedTags);
-    if (tagKey ? tagKey.length !== KEY_BYTES : this.hashedTags.size > 0) {
+    const isKey = tagKey instanceof Uint8Array && tagKey.length === KEY_BYTES;
+    if (tagKey !== undefined ? !isKey : this.hashedTags.size > 0) {
       throw new InvalidArgument(`tagKey: has ${KEY_BYTES} bytes, and hashedTags need it`);
     }
   }

@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import { create } from "@bufbuild/protobuf";
 import { encode } from "../codec.js";
 import { InvalidArgument } from "../errors.js";
+import { refuseNoObject } from "../given.js";
 import type { JobType } from "../job_type.js";
 import { type EnumName, enumNumber } from "../options.js";
 import { JobFilterSchema } from "../v1/job_admin_service_pb.js";
@@ -44,6 +45,7 @@ const KNOWN = ["queue", "name", "state", "group", "tags", "headers", "batchId", 
 
 /** Returns conditions together with those that a declared job or a name stands for. */
 export function conditionsOf<C extends Conditions>(what: What | undefined, conditions: C): C {
+  refuseNoObject("conditions", conditions);
   for (const name of Object.keys(conditions)) {
     if (!KNOWN.includes(name)) throw new InvalidArgument(`${name}: there is no such condition`);
   }

@@ -6,8 +6,9 @@ import { createInterface } from "node:readline";
 const START_MAX = 60_000;
 /** Characters of its stderr that an error shows. */
 const STDERR_SHOWN = 2_000;
-const INSTALL =
-  "Install it with `pip install jobline-server`, or say where it is: the option `command`, or JOBLINE_COMMAND";
+const OTHERS = "the option `command`, or JOBLINE_COMMAND";
+const INSTALL = `Install it with \`pip install jobline-server\`, or say where it is: ${OTHERS}`;
+const LOOK = `Is it the command of Jobline, and a new one? Another one can be given by ${OTHERS}`;
 const ARGUMENTS = ["dev", "--memory", "--clock=manual", "--port", "0", "--json", "--until-eof"];
 
 /** Returns the command that starts a server: of the option, of JOBLINE_COMMAND, else `jobline` of the PATH. */
@@ -35,9 +36,12 @@ export async function startDevServer(option: string | undefined): Promise<string
     return address;
   } catch (error) {
     child.kill("SIGKILL");
-    const why = (error as NodeJS.ErrnoException).code === "ENOENT" ? "there is no such command" : error;
+    const { code, message } = error as NodeJS.ErrnoException;
+    const isMissing = code === "ENOENT";
+    const why = isMissing ? "there is no such command" : code === "EACCES" ? "it may not be run" : message;
     const more = said.trim() && `\nIt said:\n${said.trim()}`;
-    throw new Error(`\`${command} dev\` did not start: ${why}. ${INSTALL}.${more}`, { cause: error });
+    const hint = isMissing ? INSTALL : LOOK;
+    throw new Error(`\`${command} dev\` did not start: ${why}. ${hint}.${more}`, { cause: error });
   }
 }
 

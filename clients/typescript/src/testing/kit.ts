@@ -3,6 +3,7 @@ import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { Client } from "../client.js";
 import { type Duration, dateOf, durationMessage, timestampMessage } from "../duration.js";
 import { FailedPrecondition, InvalidArgument } from "../errors.js";
+import { refuseNoFunction } from "../given.js";
 import type { PayloadCodec } from "../sealing/payload_codec.js";
 import type { CallOptions, Stub } from "../services.js";
 import type { Job } from "../v1/job_pb.js";
@@ -175,6 +176,7 @@ export class TestJobline implements AsyncDisposable {
 
   /** Starts a worker with these handlers, which is stopped at the end of the test at the latest. */
   async startWorker(add: AddHandlers, options: WorkerOptions<undefined> = {}): Promise<Worker> {
+    refuseNoFunction("add", add);
     const { address: target, codec } = this.parts;
     const own = { target, logger: SILENT, softStop: "1s", ...(codec && { codec }) };
     const worker = new Worker({ ...own, ...options });

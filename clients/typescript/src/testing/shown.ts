@@ -12,13 +12,16 @@ export function described(wanted: PushedConditions): string {
 
 /** Returns jobs as lines of a message. */
 export function shown(jobs: readonly SeenJob[]): string {
-  const lines = jobs.slice(0, JOBS_SHOWN).map(({ id, queue, name, state, payload }) => {
-    const text = textOf(payload);
-    const cut = text.length > CHARACTERS_SHOWN ? `${text.slice(0, CHARACTERS_SHOWN)}…` : text;
-    return `  ${id} ${name ? `${queue}/${name}` : queue} ${state} ${cut}`;
+  const lines = jobs.slice(0, JOBS_SHOWN).map(({ id, queue, name, state, payload, error }) => {
+    const failed = error ? ` ${cut(`${error.type}: ${JSON.stringify(error.message)}`)}` : "";
+    return `  ${id} ${name ? `${queue}/${name}` : queue} ${state} ${cut(textOf(payload))}${failed}`;
   });
   if (jobs.length > JOBS_SHOWN) lines.push(`  and ${jobs.length - JOBS_SHOWN} more`);
   return lines.join("\n") || "  none";
+}
+
+function cut(text: string): string {
+  return text.length > CHARACTERS_SHOWN ? `${text.slice(0, CHARACTERS_SHOWN)}…` : text;
 }
 
 function textOf(value: unknown): string {

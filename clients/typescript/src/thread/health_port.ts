@@ -12,6 +12,7 @@ const DOWN_MAX = 10_000;
 const BLOCKED_MAX = 5_000;
 /** Probes and scrapers are few; whoever opens more connections waits. */
 const CONNECTIONS_MAX = 32;
+/** Milliseconds that a caller may take to say what it asks, and to read the answer. */
 const REQUEST_MAX = 5_000;
 
 /** The port of a worker that probes and Prometheus ask: `/healthz` and `/metrics`. */
@@ -26,19 +27,20 @@ export class HealthPort {
     private readonly settings: HealthSettings,
     private readonly session: SharedSession,
     private readonly stream: Stream,
+    requestMax = REQUEST_MAX,
   ) {
     this.reader = new HealthReader(settings);
     const limits = {
-      requestTimeout: REQUEST_MAX,
-      headersTimeout: REQUEST_MAX,
-      keepAliveTimeout: REQUEST_MAX,
+      requestTimeout: requestMax,
+      headersTimeout: requestMax,
+      keepAliveTimeout: requestMax,
       // How often Node looks for those that take longer; its default is 30 s.
-      connectionsCheckingInterval: 1_000,
+      connectionsCheckingInterval: requestMax / 5,
     };
     this.server = createServer(limits, (request, response) => this.answer(request, response));
     this.server.maxConnections = CONNECTIONS_MAX;
     // For those that do not read their answers.
-    this.server.timeout = REQUEST_MAX;
+    this.server.timeout = requestMax;
   }
 
   /** Opens the port and returns its number. Throws InvalidArgument if that is not possible. */

@@ -18,7 +18,10 @@ import type { SharedSession } from "./shared_session.js";
 type Call = ClientDuplexStream<Uint8Array, Buffer>;
 
 /** Refusals of a stream that no second try changes. */
-const FATAL = [errors.InvalidArgument, errors.NotServed, errors.PermissionDenied, errors.Unauthenticated];
+const FATAL = [
+  ...[errors.InvalidArgument, errors.TooLarge, errors.NotServed],
+  ...[errors.PermissionDenied, errors.Unauthenticated],
+];
 /** Refusals of something on an open stream: sent again, it would be refused again. */
 const MISTAKES = [errors.InvalidArgument, errors.NotServed, errors.ProtocolMistake, errors.TooLarge];
 /** The reason of a refusal: another stream has this worker's session. */
@@ -120,7 +123,7 @@ export class Stream {
       pause = messageMilliseconds(this.goaway.retryDelay) * (0.5 + Math.random());
     } else if (error) {
       pause = Math.max(pause, error.retryAfter ?? 0);
-      const what = this.isOpened ? `the connection to ${this.target} broke` : `cannot reach ${this.target}`;
+      const what = this.isOpened ? `the stream to ${this.target} broke` : "no stream yet";
       this.events.log("warn", `${what}, trying again in ${(pause / 1_000).toFixed(1)} s: ${error.message}`);
     }
     await new Promise<void>((resolve) => {
@@ -173,7 +176,7 @@ export class Stream {
         this.stepSoon();
       });
       // A cancel of our own is no error; both events may come, the first counts.
-      call.on("error", (error) => resolve(errorOf(error)));
+      call.on("error", (error) => resolve(errorOf(error, this.target)));
       call.on("end", () => resolve(undefined));
       call.on("status", (status) => {
         if (status.code === 0) resolve(undefined);

@@ -1,3 +1,4 @@
+import { isA } from "../thrown.js";
 import type { Context } from "./context.js";
 
 /** A batch handler returned nothing for this job. The job fails; it is never assumed done. */
@@ -7,14 +8,14 @@ export class Forgotten extends Error {
 
 /** Returns the answer for each job of a batch, from what its handler returned. */
 export function answersOf(contexts: readonly Context[], returned: unknown): [Context, unknown][] {
-  if (returned instanceof Map) {
+  if (isA(returned, Map)) {
     const forgotten = new Forgotten("the batch handler returned nothing for this job");
     return contexts.map((context) => [
       context,
       returned.has(context.id) ? returned.get(context.id) : forgotten,
     ]);
   }
-  if (returned instanceof Error) return contexts.map((context) => [context, returned]);
+  if (isA(returned, Error)) return contexts.map((context) => [context, returned]);
   if (Array.isArray(returned) && returned.length === contexts.length) {
     return contexts.map((context, index) => [context, returned[index]]);
   }

@@ -2,6 +2,9 @@ import { JobBatches } from "./batches.js";
 import type { LeasedJob } from "./leased.js";
 import type { Route } from "./routes.js";
 
+/** Calls that have begun and are still in the list, at least before it is cut. */
+const BEGUN_MAX = 4_096;
+
 /** One call of a handler to come. */
 export interface Work {
   readonly route: Route;
@@ -31,8 +34,9 @@ export class Backlog {
     const work = this.queue[this.head];
     if (!work) return undefined;
     this.head += 1;
-    if (this.head === this.queue.length) {
-      this.queue = [];
+    // Of a worker that never catches up, too, which would keep all that it has ever begun.
+    if (this.head === this.queue.length || (this.head >= BEGUN_MAX && 2 * this.head >= this.queue.length)) {
+      this.queue = this.queue.slice(this.head);
       this.head = 0;
     }
     return work;

@@ -7,6 +7,7 @@ import type { Pushed } from "../push/answers.js";
 import { opened, type PayloadCodec } from "../sealing/payload_codec.js";
 import type { LogEntry } from "../stream/log_lines.js";
 import type { Report } from "../stream/reports.js";
+import { isA } from "../thrown.js";
 import type { FlowNode } from "../v1/flow_service_pb.js";
 import { LogLevel } from "../v1/job_pb.js";
 import type { LeasedJob } from "./leased.js";
@@ -119,8 +120,13 @@ export class Context<S = unknown> {
   /** Whether an error is that of a handler which stopped because it was asked to. */
   isStop(error: unknown): boolean {
     if (!this.cancelReason) return false;
-    if (error instanceof Stopped) return true;
-    return error instanceof Error && (error.name === "AbortError" || error.cause instanceof Stopped);
+    if (isA(error, Stopped)) return true;
+    if (!isA(error, Error)) return false;
+    try {
+      return error.name === "AbortError" || isA(error.cause, Stopped);
+    } catch {
+      return false; // an error whose properties cannot be read
+    }
   }
 
   /** Asks the handler to stop; the worker calls this, and so may tests. */
@@ -160,7 +166,9 @@ export class Context<S = unknown> {
    * faster than they can be sent are merged. Throws InvalidArgument for another number.
    */
   progress(percent: number, message?: string): void {
-    if (!(percent >= 0 && percent <= 100)) throw new InvalidArgument(`progress is 0 … 100, not ${percent}`);
+    if (typeof percent !== "number" || !(percent >= 0 && percent <= 100)) {
+      throw new InvalidArgument(`progress is a number 0 … 100, not ${String(percent)}`);
+    }
     const text = message === undefined ? {} : { message: cutText(String(message), MESSAGE_BYTES_MAX) };
     this.host.report(this.job, { progress: percent, ...text });
   }

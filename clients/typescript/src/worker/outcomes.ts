@@ -1,6 +1,8 @@
 import { boundedMilliseconds, type Duration, milliseconds } from "../duration.js";
 import { InvalidArgument } from "../errors.js";
-import type { FlowJob } from "../flows.js";
+import { FlowJob } from "../flows.js";
+import { refuseNoArray, wrongly } from "../given.js";
+import { isA } from "../thrown.js";
 import { RevokeReason } from "../v1/job_service_pb.js";
 
 const DAY = 86_400_000;
@@ -81,6 +83,7 @@ export class RateLimited extends Outcome {
     super("a limit is reached");
     this.until = until instanceof Date ? until : new Date(Date.now() + milliseconds(until, "until"));
     if (Number.isNaN(this.until.getTime())) throw new InvalidArgument("until: must be a valid Date");
+    if (typeof limiter !== "string") throw wrongly("limiter", "the name of one", limiter);
     this.limiter = limiter;
   }
 }
@@ -98,14 +101,15 @@ export class WaitFor extends Outcome {
   constructor(...children: FlowJob[]) {
     super(`waits for ${children.length} children`);
     if (children.length === 0) throw new InvalidArgument("a job needs at least one child to wait for");
+    refuseNoArray("children", "FlowJobs", children, (child) => child instanceof FlowJob);
     this.children = children;
   }
 }
 
 /** Returns whether a handler has failed by what it threw or returned: asked to wait or to stop, it has not. */
 export function isFailure(outcome: unknown): boolean {
-  if (!(outcome instanceof Error)) return false;
-  return !(outcome instanceof Outcome) || outcome instanceof Retry || outcome instanceof Dead;
+  if (!isA(outcome, Error)) return false;
+  return !isA(outcome, Outcome) || isA(outcome, Retry) || isA(outcome, Dead);
 }
 
 /** Why a handler should stop. */

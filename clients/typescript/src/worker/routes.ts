@@ -1,6 +1,8 @@
 import { type Duration, milliseconds } from "../duration.js";
 import { InvalidArgument } from "../errors.js";
+import { refuseNoFunction } from "../given.js";
 import type { JobType } from "../job_type.js";
+import { refuseOthers } from "../known_options.js";
 import type { Context } from "./context.js";
 
 /** Handles one job. What it returns is the result, or an outcome; an error fails the attempt, as if thrown. */
@@ -44,8 +46,9 @@ export interface Route {
 export class Routes {
   private readonly routes = new Map<string, Map<string, Route>>();
 
-  /** Adds a handler. Throws InvalidArgument if its queue and name have one already. */
+  /** Adds a handler. Throws InvalidArgument for no function, and if its queue and name have one already. */
   add<P, R, S>(job: JobType<P, R>, handler: Handler<P, R, S>): void {
+    refuseNoFunction("handler", handler);
     this.put({
       job: job as JobType<unknown, unknown>,
       call: handler as NonNullable<Route["call"]>,
@@ -57,6 +60,8 @@ export class Routes {
 
   /** Adds a batch handler. Throws InvalidArgument for a size below 1. */
   addBatch<P, R, S>(job: JobType<P, R>, options: BatchOptions, handler: BatchHandler<P, R, S>): void {
+    refuseOthers(options, { size: true, wait: true });
+    refuseNoFunction("handler", handler);
     if (!Number.isSafeInteger(options.size) || options.size < 1) {
       throw new InvalidArgument(`size: is a whole number from 1, not ${options.size}`);
     }

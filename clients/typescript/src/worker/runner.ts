@@ -49,9 +49,7 @@ export class Runner implements ContextHost {
     private readonly link: Link,
     private readonly settings: RunnerSettings,
   ) {
-    const settled = (job: LeasedJob) => {
-      if (this.holds(job)) this.held.delete(job.id);
-    };
+    const settled = (job: LeasedJob) => this.holds(job) && this.held.delete(job.id);
     this.codec = settings.codec;
     this.settler = new Settler(link, settings, settled);
   }
@@ -158,6 +156,8 @@ export class Runner implements ContextHost {
     if (job?.delivery !== delivery) return;
     const context = this.contexts.get(job);
     if (reason !== RevokeReason.CANCELLED) this.held.delete(id);
+    // Its handler stops, and settles nothing: the server has ended the attempt.
+    if (reason === RevokeReason.TIMEOUT) this.settings.noted(true);
     if (context) context.cancel(cancelReasonOf(reason));
     else if (reason === RevokeReason.CANCELLED) {
       this.held.delete(id);
@@ -221,7 +221,8 @@ export class Runner implements ContextHost {
     try {
       const value = wholeCall(this.settings, route, contexts, payloads)();
       if (isPromise(value)) {
-        value.then(
+        // Once: what is like a promise may call back as often as it likes.
+        Promise.resolve(value).then(
           (settled) => this.handleReturned(route, run, settled),
           (error: unknown) => this.handleThrown(run, error),
         );
@@ -238,11 +239,17 @@ export class Runner implements ContextHost {
   private handleReturned(route: Route, run: Run, value: unknown): void {
     if (!run.isGivenUp) {
       if (route.call) this.settler.returned(run.contexts[0] as Context, value);
-      else
-        for (const [context, answer] of answersOf(run.contexts, value))
-          this.settler.returned(context, answer);
+      else this.handleAnswers(run, value);
     }
     this.end(run);
+  }
+
+  private handleAnswers({ contexts }: Run, value: unknown): void {
+    try {
+      for (const [context, answer] of answersOf(contexts, value)) this.settler.returned(context, answer);
+    } catch (error) {
+      for (const context of contexts) this.settler.thrown(context, error); // an answer that cannot be read
+    }
   }
 
   private handleThrown(run: Run, error: unknown): void {

@@ -3,6 +3,7 @@ import { create, toBinary } from "@bufbuild/protobuf";
 import { ADDRESS_OPTIONS, type Address, MESSAGE_BYTES_MAX } from "../channel.js";
 import { boundedMilliseconds, type Duration, durationMessage, milliseconds } from "../duration.js";
 import { InvalidArgument } from "../errors.js";
+import { refuseNoArray, refuseNoFunction, refuseNoObject, refuseWithout } from "../given.js";
 import { refuseOthers } from "../known_options.js";
 import type { PayloadCodec } from "../sealing/payload_codec.js";
 import { WINDOW_MAX } from "../stream/window.js";
@@ -114,6 +115,7 @@ export interface Settings {
 /** Returns the settings of a worker. Throws InvalidArgument for what is out of bounds or does not exist. */
 export function settingsOf<S>(options: WorkerOptions<S>): Settings {
   refuseOthers(options, WORKER_OPTIONS);
+  refuseWrongParts(options);
   return {
     concurrency: whole("concurrency", options.concurrency ?? 16, 1, WINDOW_MAX),
     window: options.window === undefined ? undefined : whole("window", options.window, 0, WINDOW_MAX),
@@ -129,6 +131,20 @@ export function settingsOf<S>(options: WorkerOptions<S>): Settings {
     tracing: traceModeOf(options.tracing ?? "link"),
     logger: options.logger ?? STDERR,
   };
+}
+
+/** Throws InvalidArgument for what would break a worker only when it is used. */
+function refuseWrongParts<S>(options: WorkerOptions<S>): void {
+  const { codec, logger, middleware = [], signals = [], state, queues = {}, labels = {} } = options;
+  if (codec !== undefined) refuseWithout("codec", "a PayloadCodec", codec, "sealLike", "open");
+  if (logger !== undefined) {
+    refuseWithout("logger", "what has the methods info, warn and error", logger, "info", "warn", "error");
+  }
+  if (state !== undefined) refuseNoFunction("state", state);
+  refuseNoArray("middleware", "functions", middleware, (one) => typeof one === "function");
+  refuseNoArray("signals", "names such as SIGTERM", signals, (one) => typeof one === "string");
+  refuseNoObject("queues", queues);
+  refuseNoObject("labels", labels);
 }
 
 function failurePauseOf<S>(options: WorkerOptions<S>): FailurePauseSettings | undefined {

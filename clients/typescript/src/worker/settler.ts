@@ -1,10 +1,11 @@
+import { isA, textOf } from "../thrown.js";
 import { FailAction } from "../v1/job_service_pb.js";
 import type { Context } from "./context.js";
 import type { LeasedJob } from "./leased.js";
 import type { Link } from "./link.js";
 import type { Logger } from "./logger.js";
 import { WaitFor } from "./outcomes.js";
-import { failItem, failureOf, type Settlement, settlementOf } from "./settling.js";
+import { errorOf, failItem, failureOf, type Settlement, settlementOf } from "./settling.js";
 
 /** What a settler needs of its worker. */
 export interface SettlerSettings {
@@ -18,16 +19,16 @@ export interface SettlerSettings {
 
 /** Settles jobs by what their handlers returned or threw. */
 export class Settler {
-  /** `settled` is called with each job just before its settlement is sent. */
+  /** `settled` is called with each job just before its settlement is sent; it returns whether its lease was held. */
   constructor(
     private readonly link: Link,
     private readonly settings: SettlerSettings,
-    private readonly settled: (job: LeasedJob) => void,
+    private readonly settled: (job: LeasedJob) => boolean,
   ) {}
 
   /** Settles a job by the value that its handler returned. */
   returned(context: Context, value: unknown): void {
-    if (value instanceof Error) {
+    if (isA(value, Error)) {
       this.thrown(context, value);
       return;
     }
@@ -40,7 +41,7 @@ export class Settler {
 
   /** Settles a job by what its handler threw. */
   thrown(context: Context, error: unknown): void {
-    if (error instanceof WaitFor && !context.cancelReason) {
+    if (isA(error, WaitFor) && !context.cancelReason) {
       this.settings.waitFor(context, error);
       return;
     }
@@ -49,7 +50,7 @@ export class Settler {
       if (settlement !== "ack" && settlement?.kind === "fail") this.logFailure(context, error);
       this.send(context.job, settlement);
     } catch (broken) {
-      const wrong = { type: "Error", message: `the error of the handler cannot be told: ${broken}` };
+      const wrong = { type: "Error", message: `the error of the handler cannot be told: ${textOf(broken)}` };
       this.send(context.job, failItem(context.job, wrong));
     }
   }
@@ -57,18 +58,23 @@ export class Settler {
   /** Sends what settles a job; nothing, where the server ends the lease. */
   send(job: LeasedJob, settlement: Settlement): void {
     if (settlement === undefined) return;
-    this.settled(job);
-    if (settlement === "ack" || settlement.kind === "ack") this.settings.noted(false);
-    else if (settlement.kind === "fail" && settlement.item.then === FailAction.RETRY)
-      this.settings.noted(true);
+    // What has lost its lease has not failed by this, or is noted already.
+    if (this.settled(job)) this.note(settlement);
     // One that is lost goes too: the session drops it, and counts it.
     if (settlement === "ack") this.link.ack(job);
     else this.link.settle(settlement);
   }
 
+  private note(settlement: NonNullable<Settlement>): void {
+    if (settlement === "ack" || settlement.kind === "ack") this.settings.noted(false);
+    else if (settlement.kind === "fail" && settlement.item.then === FailAction.RETRY)
+      this.settings.noted(true);
+  }
+
   private logFailure(context: Context, error: unknown): void {
     if (context.cancelReason === "cancelled") return;
-    const why = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    const { type, message, stack } = errorOf(error);
+    const why = stack || `${type}: ${message}`;
     this.settings.logger.warn(`attempt ${context.attempt} of ${context.job} failed: ${why}`);
   }
 }

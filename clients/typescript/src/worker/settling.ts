@@ -3,6 +3,7 @@ import { cutText, encode } from "../codec.js";
 import { durationMessage, timestampMessage } from "../duration.js";
 import { CodecError, KeyErased } from "../errors.js";
 import type { SettleItem } from "../stream/settles.js";
+import { isA, readText, textOf } from "../thrown.js";
 import { JobErrorSchema } from "../v1/job_pb.js";
 import { FailAction, FailItemSchema, ReleaseItemSchema, ReleaseReason } from "../v1/job_service_pb.js";
 import type { Context } from "./context.js";
@@ -23,7 +24,7 @@ export type Settlement = "ack" | SettleItem | undefined;
 /** Returns what settles a job by the value that its handler returned. Throws CodecError for no result. */
 export function settlementOf(context: Context, value: unknown): Settlement {
   if (value === undefined) return "ack";
-  if (value instanceof Error) return failureOf(context, value);
+  if (isA(value, Error)) return failureOf(context, value);
   const plain = encode(value);
   const data = context.seal(plain.data, plain.isJson);
   if (data.length > RESULT_BYTES_MAX) {
@@ -37,18 +38,18 @@ export function settlementOf(context: Context, value: unknown): Settlement {
 export function failureOf(context: Context, thrown: unknown): Settlement {
   const { job } = context;
   if (context.isStop(thrown)) return stoppedOf(context);
-  if (thrown instanceof KeyErased) return failItem(job, errorOf(thrown), FailAction.DEAD);
-  if (!(thrown instanceof Outcome)) return failItem(job, errorOf(thrown));
-  if (thrown instanceof Retry) {
+  if (isA(thrown, KeyErased)) return failItem(job, errorOf(thrown), FailAction.DEAD);
+  if (!isA(thrown, Outcome)) return failItem(job, errorOf(thrown));
+  if (isA(thrown, Retry)) {
     const wrong =
       thrown.cause === undefined ? { type: "Retry", message: thrown.message } : errorOf(thrown.cause);
     const item = failItem(job, wrong, FailAction.RETRY, thrown.after);
     return item.kind === "fail" ? { ...item, isAsked: true } : item;
   }
-  if (thrown instanceof Snooze) return releaseItem(job, ReleaseReason.SNOOZE, thrown.after);
-  if (thrown instanceof RateLimited) return limitedItem(job, thrown);
-  if (thrown instanceof Cancel) return failItem(job, whyOf(thrown), FailAction.CANCEL);
-  if (thrown instanceof Dead) return failItem(job, whyOf(thrown), FailAction.DEAD);
+  if (isA(thrown, Snooze)) return releaseItem(job, ReleaseReason.SNOOZE, thrown.after);
+  if (isA(thrown, RateLimited)) return limitedItem(job, thrown);
+  if (isA(thrown, Cancel)) return failItem(job, whyOf(thrown), FailAction.CANCEL);
+  if (isA(thrown, Dead)) return failItem(job, whyOf(thrown), FailAction.DEAD);
   return failItem(job, errorOf(thrown));
 }
 
@@ -68,33 +69,29 @@ interface ErrorInit {
   stack?: string;
 }
 
-/** Returns the error of anything that was thrown. */
-function errorOf(thrown: unknown): ErrorInit {
-  if (!(thrown instanceof Error)) return { type: typeof thrown, message: textOf(thrown) };
-  return { type: thrown.name || thrown.constructor.name, message: thrown.message, stack: stackOf(thrown) };
+/** Returns the error of anything that was thrown. Never throws. */
+export function errorOf(thrown: unknown): Required<ErrorInit> {
+  if (!isA(thrown, Error)) return { type: typeof thrown, message: textOf(thrown), stack: "" };
+  return {
+    type: readText(() => thrown.name || thrown.constructor.name, "Error"),
+    message: readText(() => thrown.message, "an error whose message cannot be read"),
+    stack: readText(() => stackOf(thrown), ""),
+  };
 }
 
 /** Returns the stack of an error and of what caused it, outermost first. */
 function stackOf(error: Error): string {
   const stacks: string[] = [];
-  for (let one: unknown = error; one instanceof Error && stacks.length < 5; one = one.cause) {
+  for (let one: unknown = error; isA(one, Error) && stacks.length < 5; one = one.cause) {
     stacks.push(one.stack ?? String(one));
   }
   return stacks.join("\nCaused by: ");
 }
 
-function textOf(value: unknown): string {
-  try {
-    return typeof value === "string" ? value : (JSON.stringify(value) ?? String(value));
-  } catch {
-    return "a value that has no text";
-  }
-}
-
 function whyOf(outcome: Cancel | Dead): ErrorInit {
-  if (outcome.cause === undefined) return { type: outcome.name, message: outcome.reason };
+  if (outcome.cause === undefined) return { type: outcome.name, message: textOf(outcome.reason) };
   const cause = errorOf(outcome.cause);
-  return { ...cause, message: [outcome.reason, cause.message].filter(Boolean).join(": ") };
+  return { ...cause, message: [textOf(outcome.reason), cause.message].filter(Boolean).join(": ") };
 }
 
 /** Returns the settle of a job that failed; the error is cut as the server would cut it. */
