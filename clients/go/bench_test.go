@@ -44,6 +44,7 @@ func BenchmarkPush(b *testing.B) {
 			}
 			callers.Wait()
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "jobs/s")
+			b.ReportMetric(float64(b.N)/float64(jobline.PushCalls(client)), "jobs/call")
 		})
 	}
 }

@@ -131,6 +131,7 @@ func (l *lines) has(part string) bool {
 }
 
 func TestStuckHandlerIsReplacedAndLogged(t *testing.T) {
+	t.Parallel()
 	client, ctx, queue := newClient(t, nil), newContext(t), newQueue(t)
 	log, free := &lines{}, make(chan struct{})
 	worker := newWorker(t, jobline.WorkerOptions{

@@ -14,3 +14,10 @@ func PretendDownFor(w *Worker, span time.Duration) {
 
 // SchemaOf returns the JSON Schema that is announced of a type.
 func SchemaOf[T any]() string { return schemaText(reflect.TypeFor[T]()) }
+
+// PushCalls returns how many push calls a client has begun, as long as one producer made them all.
+func PushCalls(client *Client) uint64 {
+	client.calls.mu.Lock()
+	defer client.calls.mu.Unlock()
+	return client.calls.current.last
+}

@@ -100,7 +100,62 @@ func TestAfterAPauseOneMoreFailureIsEnough(t *testing.T) {
 	}
 }
 
+// A pause after failures is longer here than the time after which an idle worker ends: it goes on to the jobs that
+// come after the pause, and ends when it is idle then.
+func TestAPauseIsNotIdle(t *testing.T) {
+	t.Parallel()
+	client, ctx, queue := newClient(t, nil), newContext(t), newQueue(t)
+	const idle, pause = 50 * time.Millisecond, 500 * time.Millisecond
+	worker := newWorker(t, jobline.WorkerOptions{
+		Concurrency: 1, Window: 20, PauseAfterFailures: 1, FailurePause: pause, ExitWhenIdle: idle,
+	})
+	var paused, last time.Time // the handler runs one job at a time
+	jobline.Handle(worker, queue, "", func(_ context.Context, job *jobline.Job[int]) (jobline.NoResult, error) {
+		last = time.Now()
+		if paused.IsZero() {
+			paused = last
+			return jobline.NoResult{}, errors.New("the database is down")
+		}
+		return jobline.NoResult{}, nil
+	})
+	ids := pushFragile(t, client, queue)
+	if err := worker.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	ended := time.Now()
+	if stats := worker.Stats(); stats.Done != 19 || stats.Failed != 1 || stats.Lost != 0 {
+		t.Fatalf("%+v", stats)
+	}
+	if completed, dead := statesOf(t, client, ids); completed != 19 || dead != 1 {
+		t.Errorf("%d are completed, %d are dead", completed, dead)
+	}
+	if last.Sub(paused) < pause || ended.Sub(last) < idle {
+		t.Errorf("jobs again after %s, ended %s after the last one", last.Sub(paused), ended.Sub(last))
+	}
+}
+
+// With nothing to do after a pause the worker is idle from the pause's end on, not from its last job.
+func TestIdleTimeBeginsAtTheEndOfAPause(t *testing.T) {
+	t.Parallel()
+	client, ctx, queue := newClient(t, nil), newContext(t), newQueue(t)
+	const idle, pause = 300 * time.Millisecond, 300 * time.Millisecond
+	worker := newWorker(t, jobline.WorkerOptions{PauseAfterFailures: 1, FailurePause: pause, ExitWhenIdle: idle})
+	var failed time.Time
+	jobline.Handle(worker, queue, "", func(context.Context, *jobline.Job[int]) (jobline.NoResult, error) {
+		failed = time.Now()
+		return jobline.NoResult{}, errors.New("the database is down")
+	})
+	must[jobline.Pushed](t)(client.Push(ctx, queue, 1, &jobline.PushOptions{MaxAttempts: 1}))
+	if err := worker.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(failed); took < idle+pause {
+		t.Errorf("it ended %s after the failure", took)
+	}
+}
+
 func TestTimeoutIsAFailureAndOtherOutcomesAreNone(t *testing.T) {
+	t.Parallel()
 	client, ctx, queue := newClient(t, nil), newContext(t), newQueue(t)
 	worker := newWorker(t, jobline.WorkerOptions{Concurrency: 1, PauseAfterFailures: 1, FailurePause: time.Hour})
 	jobline.Handle(worker, queue, "", func(ctx context.Context, job *jobline.Job[string]) (jobline.NoResult, error) {

@@ -81,6 +81,7 @@ func TestLostAnswerIsAskedForAgainUnderTheSameNumber(t *testing.T) {
 }
 
 func TestRetryInfoIsHeeded(t *testing.T) {
+	t.Parallel()
 	draining, err := status.New(codes.Unavailable, "draining").WithDetails(
 		&errdetails.ErrorInfo{Reason: "DRAINING", Domain: "jobline"},
 		&errdetails.RetryInfo{RetryDelay: durationpb.New(700 * time.Millisecond)})

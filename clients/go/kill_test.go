@@ -3,6 +3,8 @@ package jobline_test
 import (
 	"context"
 	"math/rand/v2"
+	"os"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -43,11 +45,15 @@ func (l *runLog) count() int {
 	return len(l.runs)
 }
 
-// TestKilledServersLoseNothing kills the server five times under producers and a worker. All must work
-// again by themselves; what was acknowledged runs; nothing is pushed twice, and nothing runs twice
-// while its lease is valid.
+// TestKilledServersLoseNothing kills the server under producers and a worker. All must work again by
+// themselves; what was acknowledged runs; nothing is pushed twice, and nothing runs twice while its lease is
+// valid. JOBLINE_KILLS=50 does it 50 times instead of 3.
 func TestKilledServersLoseNothing(t *testing.T) {
 	t.Parallel()
+	rounds := 3
+	if given := os.Getenv("JOBLINE_KILLS"); given != "" {
+		rounds = must[int](t)(strconv.Atoi(given))
+	}
 	server, ctx := testserver.New(t), newContext(t)
 	client := clientOf(t, server.Address, &jobline.ClientOptions{Timeout: 2 * time.Minute, Logger: quiet})
 	log := newRunLog()
@@ -87,7 +93,7 @@ func TestKilledServersLoseNothing(t *testing.T) {
 			}
 		})
 	}
-	for range 5 {
+	for range rounds {
 		before := log.count()
 		eventually(t, "jobs run again", func() bool { return log.count() > before+20 })
 		time.Sleep(time.Duration(rand.IntN(100)) * time.Millisecond)

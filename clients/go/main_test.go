@@ -47,7 +47,11 @@ func TestMain(m *testing.M) {
 // newContext ends when the test should long be over.
 func newContext(t testing.TB) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
+	limit := 4 * time.Minute
+	if os.Getenv("JOBLINE_KILLS") != "" || os.Getenv("JOBLINE_STOPS") != "" {
+		limit = time.Hour
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	t.Cleanup(cancel)
 	return ctx
 }

@@ -15,6 +15,8 @@ const (
 	batchJobsMax  = 1_000
 	batchBytesMax = 4 << 20
 	flightsMax    = 32
+	// How long a lane waits for the next push of callers that were just answered: a fiftieth of a call.
+	gatherPause = 20 * time.Microsecond
 )
 
 // pusher sends single pushes, those made at the same time in one call. The first push of a lane is
@@ -138,10 +140,10 @@ func (p *pusher) free(jobs, bytes int) {
 
 // run sends what a lane has until it has nothing left.
 func (p *pusher) run(l *lane) {
+	answered := 0
 	for {
 		p.flights <- struct{}{}
-		// The callers of the last call run first, so that what they push next shares this one.
-		runtime.Gosched()
+		p.gather(l, answered)
 		p.mu.Lock()
 		pushes := l.cut(batchJobsMax, batchBytesMax)
 		if len(pushes) == 0 {
@@ -154,6 +156,26 @@ func (p *pusher) run(l *lane) {
 		}
 		<-p.flights
 		if len(pushes) == 0 {
+			return
+		}
+		answered = len(pushes)
+	}
+}
+
+// gather lets the callers of the last call run first, so that what they push next shares this one. Other cores run
+// them, too: it yields until as many pushes are there as were answered, or none came for some microseconds. One that
+// was alone has nobody to share with.
+func (p *pusher) gather(l *lane, answered int) {
+	came, at := 0, time.Now()
+	for {
+		runtime.Gosched()
+		p.mu.Lock()
+		waiting := len(l.queue)
+		p.mu.Unlock()
+		if waiting > came {
+			came, at = waiting, time.Now()
+		}
+		if waiting >= answered || answered == 1 || time.Since(at) > gatherPause {
 			return
 		}
 	}

@@ -193,6 +193,7 @@ func TestCancelReachesTheHandler(t *testing.T) {
 }
 
 func TestTimeoutEndsTheAttempt(t *testing.T) {
+	t.Parallel()
 	client, ctx, queue := newClient(t, nil), newContext(t), newQueue(t)
 	worker := newWorker(t, jobline.WorkerOptions{})
 	jobline.Handle(worker, queue, "", func(ctx context.Context, _ *jobline.Job[int]) (int, error) {

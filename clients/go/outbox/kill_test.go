@@ -37,7 +37,11 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	if shared.postgres != nil {
+		shared.close()
+	}
+	os.Exit(code)
 }
 
 func dialectName(driver string) string {
