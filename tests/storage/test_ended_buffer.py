@@ -15,7 +15,8 @@ from jobline_server.engine.queue import Queue
 from jobline_server.engine.values import JobState, QueueSettings, Retention
 from jobline_server.engine.wanted import Wanted
 from jobline_server.storage.codec import record_of
-from jobline_server.storage.ended_buffer import RUNS_AT_ONCE, EndedBuffer, Trimmed
+from jobline_server.storage.completed import RUNS_AT_ONCE
+from jobline_server.storage.ended_buffer import EndedBuffer, Trimmed
 from jobline_server.storage.ended_store import MarkStale, PutEnded, RemoveEnded, RemoveQueue
 from tests.storage.ended_store_contract import Reference
 from tests.storage.endings import CANCELLED, COMPLETED, DEAD, lot_of, runs, singles, spans, taken
@@ -56,6 +57,24 @@ def test_changes_keep_their_place_among_the_endings():
         False,
         True,
     ]
+
+
+def test_changes_are_taken_alone_and_once():
+    """Neighbours that ended before and after them share a row then."""
+    lot = lot_of(100, 10)
+    buffer = EndedBuffer()
+    buffer.add([runs(lot, (100, 1)), EndedChange(JobState.STALE, [50], [1], 2_000, 2_500)])
+    buffer.add([QueueGone("other"), EndedChange(None, [51, 60], [1, 3], 3_000), singles(70)])
+    pieces = [*buffer.changes(2)]
+    assert pieces == [
+        ([MarkStale(50, 1, 2_000, 2_500), RemoveEnded(51, 1)], []),
+        ([RemoveEnded(60, 3)], []),
+    ]
+    assert [*buffer.changes()] == []
+    buffer.add([EndedChange(None, [61], [1], 3_000), runs(lot, (101, 1))])
+    ops, _ = buffer.take()
+    assert [type(op) for op in ops] == [PutEnded, RemoveQueue, PutEnded, RemoveEnded, PutEnded]
+    assert [*buffer.changes()] == []
 
 
 # Trimming.
@@ -237,6 +256,27 @@ def test_endings_told_again_after_a_crash_do_no_harm(turns, first, size):
     written = buffer.take()[0]
     again.write(written[: len(written) // size])
     again.write(taken(*turns)[0])
-    assert {job_id: record_of(row, job_id) for job_id, row in again.jobs.items()} == {
-        job_id: record_of(row, job_id) for job_id, row in once.jobs.items()
-    }
+    assert _records(again) == _records(once)
+
+
+@given(histories(), st.data())
+def test_changes_that_are_written_first_do_no_harm(turns, data):
+    """A caller that changes jobs has had all written before. In the end there is what there would
+    have been without; and after a crash, when all is told again.
+    """
+    in_order, ahead, buffer = Reference(), Reference(), EndedBuffer()
+    for turn in turns:
+        if any(isinstance(ending, EndedChange) for ending in turn):
+            ahead.write(buffer.take()[0])
+        buffer.add(turn)
+        if data.draw(st.booleans()):
+            for ops, _ in buffer.changes(1):
+                ahead.write(ops)
+    in_order.write(taken(*turns)[0])
+    crashed = data.draw(st.booleans())
+    ahead.write(taken(*turns)[0] if crashed else buffer.take()[0])
+    assert _records(ahead) == _records(in_order)
+
+
+def _records(reference):
+    return {job_id: record_of(row, job_id) for job_id, row in reference.jobs.items()}

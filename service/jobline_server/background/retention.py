@@ -93,6 +93,11 @@ class RetentionTask:
     async def run_once(self, now: Now) -> Counts:
         """Handles one slice of everything that is due; returns counts of jobs."""
         counts = {"staled": 0, "deleted": 0, "evicted": 0}
+        # What goes on where the last run stopped has enough to do. If it wrote what has just ended,
+        # twenty times a second, all would be written that a queue completes and does not keep, and
+        # that would have to be evicted too: there would be no end of it.
+        if not self._is_unfinished:
+            await self.retention.write()
         self._is_unfinished = False
         async for name, done in self._slices(now):
             counts[name] += done.jobs

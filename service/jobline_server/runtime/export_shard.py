@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from jobline_server.engine.effects import Applied
 from jobline_server.history.events import rows_of
 from jobline_server.history.files import Encoded, NotEncoded, OpenFiles
 from jobline_server.history.rows import ROWS_PER_ENTRY, Rows, ShardRows
+from jobline_server.runtime import pace
 from jobline_server.telemetry.log import logger
 
 LOG = logger("history")
@@ -26,6 +28,9 @@ LOG = logger("history")
 ENCODED_BYTES, ENCODED_JOBS = 8 << 20, 4_000_000
 # Up to so much of a shard is stored while its commits wait for a checkpoint; more of it before.
 LAST_JOBS, LAST_BYTES = 250_000, 1 << 20
+# The most entries whose rows are made later; with more the commit that adds one makes them, so that
+# entries cannot come faster than that.
+LINE_MAX = 8
 
 
 class ShardExport:
@@ -47,13 +52,60 @@ class ShardExport:
         self.held = 0
         self.lost = 0
         self.faults = 0
+        # Entries whose rows are not all made, and the journal's offset of the last.
+        self._line: deque[Iterator[None]] = deque()
+        self._last_offset = exported
+        self._going_on: asyncio.Handle | None = None
         # The interpreter is free for the loop after each column, not only after five milliseconds.
         self._files = OpenFiles(shard, rest=partial(time.sleep, 0))
 
     def take(self, offset: int, applied: Sequence[Applied]) -> None:
         """Makes rows of an entry of the journal, or holds it."""
+        self._line.append(self._rows_of(offset, applied))
+        while self._line:
+            self._make()
+
+    def take_in_steps(self, offset: int, applied: Sequence[Applied]) -> None:
+        """Makes rows of an entry, those of many jobs in steps of the loop: a commit may have ended
+        tens of thousands. Nothing that an entry has changes meanwhile.
+        """
+        self._line.append(self._rows_of(offset, applied))
+        self._last_offset = offset
+        if self._going_on is None:
+            self._go_on()
+        while len(self._line) > LINE_MAX:
+            self._make()
+
+    async def catch_up(self) -> None:
+        """Makes the rows of all entries that were taken so far."""
+        offset = self._last_offset
+        while self._line and self.rows.journal_offset < offset:
+            self._make()
+            await asyncio.sleep(0)
+
+    def _go_on(self) -> None:
+        self._going_on = None
+        self._make()
+        if self._line:
+            self._going_on = asyncio.get_running_loop().call_soon(self._go_on)
+
+    def _make(self) -> None:
+        """Makes rows for some milliseconds."""
+        until = time.perf_counter() + pace.SLICE_SECONDS
+        while self._line:
+            for _ in self._line[0]:
+                if time.perf_counter() >= until:
+                    return
+            self._line.popleft()
+
+    def _rows_of(self, offset: int, applied: Sequence[Applied]) -> Iterator[None]:
+        """Makes rows of an entry, and yields after each fact."""
         try:
-            self.rows.add(offset, rows_of(applied))
+            rows: list[Rows] = []
+            for one in applied:
+                rows += rows_of((one,))
+                yield
+            self.rows.add(offset, rows)
         except Exception as error:  # noqa: BLE001  # one entry is no reason to stop the queue
             self.rows.skip(offset)
             self.hold(offset, error)
@@ -151,10 +203,14 @@ class ShardExport:
         rows = self.rows
         return rows.memory_bytes * share > ENCODED_BYTES or rows.count * share > ENCODED_JOBS
 
+    def has_any(self) -> bool:
+        """Returns whether anything was taken that is neither stored nor held."""
+        return bool(self._line or self.rows.rows or self.open_bytes or self.finished)
+
     def has_last_only(self) -> bool:
         """Returns whether what is left is stored in a moment."""
         is_small = self.open_bytes <= LAST_BYTES and self.rows.memory_bytes <= LAST_BYTES
-        return is_small and self.rows.count <= LAST_JOBS
+        return is_small and self.rows.count <= LAST_JOBS and not self._line
 
 
 def witness_of(export: ShardExport) -> Callable[[int, Sequence[Applied], int], None]:

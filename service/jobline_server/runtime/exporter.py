@@ -1,6 +1,6 @@
 """The exporter: brings committed events into the files of the history.
 
-1. committed facts become rows, some microseconds for each fact (`history.events`);
+1. committed facts become rows, some microseconds for each fact, in steps (`history.events`);
 2. rows become Parquet in a thread, when there are enough of them (`history.files`);
 3. each `seconds`, at `file_bytes`, and before a checkpoint lets go of the journal, files are
    finished and stored in the spool, durably;
@@ -98,7 +98,7 @@ class Exporter:
         for batch in batches:
             if batch.is_commit:
                 export = self._shards[batch.shard.number]
-                export.take(batch.offset, batch.applied)
+                export.take_in_steps(batch.offset, batch.applied)
                 if export.is_much():
                     self._wake.set()
 
@@ -206,10 +206,10 @@ class Exporter:
 
     async def _encode(self, export: ShardExport) -> None:
         """Encodes the rows that have gathered; what comes meanwhile waits for the next time."""
+        await export.catch_up()
         offset = export.rows.journal_offset
         if export.rows.rows:
-            taken = export.rows.take()
-            export.hold_failed(await self._in_thread(export.encode, *taken))
+            export.hold_failed(await self._in_thread(export.encode, *export.rows.take()))
         export.offset = offset
 
     async def _keep_writing(self) -> None:
@@ -249,7 +249,7 @@ class Exporter:
         """Stores what there is of all shards. Raises the first error, when all were tried."""
         errors: list[Exception] = []
         for export in self._shards.values():
-            if export.rows.rows or export.open_bytes or export.finished:
+            if export.has_any():
                 try:
                     await self._store(export)
                 except Exception as error:  # noqa: BLE001  # raised when all were tried

@@ -8,7 +8,8 @@ delete them; they cost the store nothing.
 
 Changes to ended jobs (stale, deleted, retried, queue deleted) keep their order among the endings:
 no row combines endings before and after a change. No change concerns a job that was left out: a
-caller that changes an ended job has found it in the store.
+caller that changes an ended job has found it in the store. For the same reason changes may also be
+taken before the endings that came earlier (`changes`).
 
 After a crash the journal has the endings again. They go through a buffer as before: an operation
 says what an id is from then on, so it does no harm if the store has some already. Jobs that are
@@ -24,7 +25,6 @@ import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from heapq import merge
 from itertools import islice
 
 from jobline_server.engine import limits
@@ -40,6 +40,7 @@ from jobline_server.engine.queue import Queue
 from jobline_server.engine.tables import IdTable
 from jobline_server.engine.values import JobState
 from jobline_server.engine.wanted import Wanted
+from jobline_server.storage.completed import Completed
 from jobline_server.storage.ended_rows import operations
 from jobline_server.storage.ended_store import EndedOp, PutEnded, PutOperation
 
@@ -47,14 +48,9 @@ from jobline_server.storage.ended_store import EndedOp, PutEnded, PutOperation
 # time after each. A row costs one item of its budget, and one more per this many bytes.
 BUDGET_ITEMS = 100
 BYTES_AN_ITEM = 4_096
-# Runs of jobs that were left out are told in facts of at least this many, but for the last.
-RUNS_AT_ONCE = 1_000
 # Endings that are looked up at once. A look-up passes by those that were taken since the table was
 # made, so they are some.
 DRAINED_AT_ONCE = 1_000
-# The ids of a block of jobs that were left out; a lot with fewer jobs is marked in blocks.
-_BLOCK_BITS = 8
-_BLOCK_IDS = 1 << _BLOCK_BITS
 # The most endings that wait because the first of them could not be taken. With more the process
 # stops, as after a failed write: the journal has them all, and a start takes them from there.
 LINE_MAX = 100_000
@@ -83,7 +79,15 @@ Taken = tuple[list[EndedOp], list[Trimmed]]
 class EndedBuffer:
     """The endings of all shards that are not in the ended store yet."""
 
-    __slots__ = ("_completed", "_completed_max", "_line", "_next", "_pending", "_wanted")
+    __slots__ = (
+        "_changes",
+        "_completed",
+        "_completed_max",
+        "_line",
+        "_next",
+        "_pending",
+        "_wanted",
+    )
 
     def __init__(
         self, completed_max: int = limits.COMPLETED_KEPT_MAX, wanted: Wanted | None = None
@@ -94,7 +98,9 @@ class EndedBuffer:
         # By number, in order: one that is left out goes at once, wherever it stands.
         self._pending: IdTable[Ending] = IdTable()
         self._next = 0
-        self._completed: dict[str, _Completed] = {}
+        # The numbers of changes of single jobs.
+        self._changes: list[int] = []
+        self._completed: dict[str, Completed] = {}
 
     def add(self, endings: Iterable[Ending], jobs_max: int = ALL) -> bool:
         """Adds the endings of a committed batch; batches of one shard come in order. Endings of
@@ -120,6 +126,8 @@ class EndedBuffer:
         number, jobs = self._next, 1
         if isinstance(ending, _PASSED_ON):
             self._pending[number] = ending
+            if isinstance(ending, EndedChange):
+                self._changes.append(number)
         elif ending.kept:
             jobs = sum(ending.counts) if isinstance(ending, RunsEnded) else len(ending.jobs)
             self._pending[number] = ending
@@ -148,10 +156,22 @@ class EndedBuffer:
         added meanwhile is not among it.
         """
         pending, self._pending = self._pending, IdTable()
+        self._changes = []
         completed, self._completed = self._completed, {}
         for trim in _trimmed(completed):
             yield [], [trim]
         ops = operations(_drain(pending))
+        while piece := _piece_of(ops, budget_items):
+            yield piece, []
+
+    def changes(self, budget_items: int = BUDGET_ITEMS) -> Iterator[Taken]:
+        """Yields the changes alone in such pieces: to a caller that reads the store to change more
+        of what it has, and need not see what has just ended. That waits for `slices`, as jobs are
+        left out that complete until then. Each job that is changed must be in the store.
+        """
+        pending, numbers = self._pending, self._changes
+        self._changes = []
+        ops = operations(pending.pop(number) for number in numbers)
         while piece := _piece_of(ops, budget_items):
             yield piece, []
 
@@ -160,107 +180,17 @@ class EndedBuffer:
         queue = _queue_of(ending)
         completed = self._completed.get(queue.name)
         if completed is None:
-            completed = self._completed[queue.name] = _Completed()
+            completed = self._completed[queue.name] = Completed()
         limit = max(self._completed_max, queue.settings.retention.count or 0)
         for oldest in completed.add(number, count, limit):
             completed.leave_out(self._pending.pop(oldest))
-
-
-class _Completed:
-    """The completed jobs of one queue, oldest first, and those that were left out. The latter are
-    marked, those of a large lot in an array of bytes, others by a bit each in a number for a block
-    of ids, so that a thousand acks in any order cost a thousand assignments and become few runs.
-    """
-
-    __slots__ = ("_blocks", "_count", "_endings", "_lots")
-
-    def __init__(self) -> None:
-        self._count = 0
-        # The number and the jobs of each ending. The endings go as they are written.
-        self._endings: deque[tuple[int, int]] = deque()
-        self._lots: dict[int, bytearray] = {}
-        self._blocks: IdTable[int] = IdTable()
-
-    def add(self, number: int, count: int, limit: int) -> Iterator[int]:
-        """Adds the newest ending, by its number and its jobs, and yields the numbers of those that
-        are left out for it, as the others have `limit` jobs.
-        """
-        self._count += count
-        self._endings.append((number, count))
-        while self._count - self._endings[0][1] >= limit:
-            oldest, count = self._endings.popleft()
-            self._count -= count
-            yield oldest
-
-    def leave_out(self, ending: Ending) -> None:
-        """Marks the jobs of an ending that is left out."""
-        if isinstance(ending, JobsEnded):
-            for job in ending.jobs:
-                self._mark(job.id)
-        elif isinstance(ending, RunsEnded):
-            runs = zip(ending.starts, ending.counts, strict=True)
-            first_id, count = ending.lot.first_id, len(ending.lot.payloads)
-            if count < _BLOCK_IDS:
-                for start, length in runs:
-                    for job_id in range(start, start + length):
-                        self._mark(job_id)
-                return
-            mark = self._lots.get(first_id)
-            if mark is None:
-                mark = self._lots[first_id] = bytearray(count)
-            for start, length in runs:
-                mark[start - first_id : start - first_id + length] = b"\1" * length
-
-    def _mark(self, job_id: int) -> None:
-        block = job_id >> _BLOCK_BITS
-        self._blocks[block] = (self._blocks.find(block) or 0) | 1 << (job_id & _BLOCK_IDS - 1)
-
-    def left_out_runs(self) -> Iterator[list[tuple[int, int]]]:
-        """Yields all that was left out by id, in order, in as few runs as possible."""
-        runs: list[tuple[int, int]] = []
-        for first_id, count in merge(self._runs_of_lots(), self._runs_of_blocks()):
-            if runs and sum(runs[-1]) == first_id:
-                runs[-1] = runs[-1][0], runs[-1][1] + count
-                continue
-            if len(runs) >= RUNS_AT_ONCE:
-                yield runs
-                runs = []
-            runs.append((first_id, count))
-        if runs:
-            yield runs
-
-    def _runs_of_lots(self) -> Iterator[tuple[int, int]]:
-        for first_id, mark in sorted(self._lots.items()):
-            start = mark.find(1)
-            while start >= 0:
-                end = mark.find(0, start)
-                end = len(mark) if end < 0 else end
-                yield first_id + start, end - start
-                start = mark.find(1, end)
-
-    def _runs_of_blocks(self) -> Iterator[tuple[int, int]]:
-        for block in sorted(self._blocks):
-            yield from _runs_of(block << _BLOCK_BITS, self._blocks[block])
-
-
-def _runs_of(first_id: int, marks: int) -> list[tuple[int, int]]:
-    """Returns the runs that are marked in a block."""
-    runs: list[tuple[int, int]] = []
-    while marks:
-        start = (marks & -marks).bit_length() - 1
-        # One more at the start of a run carries to the first bit behind it.
-        marks += 1 << start
-        end = (marks & -marks).bit_length() - 1
-        marks ^= 1 << end
-        runs.append((first_id + start, end - start))
-    return runs
 
 
 def _queue_of(ending: RunsEnded | JobsEnded) -> Queue:
     return ending.lot.queue if isinstance(ending, RunsEnded) else ending.jobs[0].queue
 
 
-def _trimmed(completed: dict[str, _Completed]) -> Iterator[Trimmed]:
+def _trimmed(completed: dict[str, Completed]) -> Iterator[Trimmed]:
     """Yields what was left out of each queue, and frees what is known of it."""
     while completed:
         queue, of_queue = completed.popitem()

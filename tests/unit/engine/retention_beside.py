@@ -79,6 +79,8 @@ class _EndedBeside:
                 await self.ended_store.write(buffer.take()[0])
         self._endings.clear()
 
+    write_changes = write
+
     async def make_stale(self, spans: Sequence[EndedSpan]) -> int:
         return self._change(spans, decide_age_out)
 

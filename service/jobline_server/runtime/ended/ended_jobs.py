@@ -1,7 +1,8 @@
 """Finds and changes ended jobs, in the ended store and on their way to it.
 
-Before a read everything that has ended is written, so that nothing is missed. A full disk prevents
-that: then jobs are still found by id, and lists have what was written before.
+Before a read everything that has ended is written, so that nothing is missed; only retention looks
+at the newest later. A full disk prevents that: then jobs are still found by id, and lists have what
+was written before.
 
 Ended jobs are retried, aged and deleted by facts, as all jobs are. A caller holds `changing` from
 its query to the commit of its facts, so that no two callers decide on the same job.
@@ -80,6 +81,7 @@ class EndedJobs:
         self.ended_store = ended_store
         self.writer = writer = EndedWriter(core, ended_store)
         self.write = writer.write
+        self.write_changes = writer.write_changes
         self.damage = Damage()
         self.hints = writer.hints
         self.changing = asyncio.Lock()

@@ -115,6 +115,10 @@ class EndedRetention:
         )
         return await self._slice(find, self._evict)
 
+    async def write(self) -> None:
+        """Writes what has ended, for the slices that follow."""
+        await self._ended.write()
+
     async def has_hints(self) -> bool:
         """Returns whether jobs have ended since the hints were taken, or settings have changed."""
         await self._ended.write()
@@ -199,7 +203,7 @@ class EndedRetention:
         twice.
         """
         async with self._ended.changing:
-            await self._ended.write()
+            await self._ended.write_changes()
             spans = await find()
             changed = await change(spans)
             # Where all jobs are of shards that are not here, trying again soon would not help.

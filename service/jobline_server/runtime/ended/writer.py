@@ -2,7 +2,8 @@
 
 Endings of committed batches collect in the buffer and are written once a second, without fsync: the
 journal has them until a checkpoint, which calls `sync` first. Before a read the buffer is written,
-so that no job is missed.
+so that no job is missed. Retention reads often while much ends, and can do without the newest: it
+has only changes written, so that jobs need not be written that their queue does not keep anyway.
 
 While the disk is full endings and operations of operators wait here, in order, and only a
 checkpoint tries to write them: it makes room in the journal. Changes to jobs that the store has
@@ -15,9 +16,10 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from typing import Any
 
 from jobline_server.engine.decide.admin import decide_delete_ended
 from jobline_server.engine.endings import Ending
@@ -102,10 +104,11 @@ class EndedWriter:
         """Writes what is in the buffer; on a full disk only its changes, and `find` has the rest. A
         caller that is cancelled stops waiting, but the write goes on.
         """
-        writing = asyncio.ensure_future(self._write_what_fits())
-        # A cancelled caller takes no result; `commits` knows of failures.
-        writing.add_done_callback(lambda task: task.cancelled() or task.exception())
-        await asyncio.shield(writing)
+        await _to_the_end(self._write_what_fits(self._write))
+
+    async def write_changes(self) -> None:
+        """Writes what was changed of ended jobs, but not what has ended; otherwise as `write`."""
+        await _to_the_end(self._write_what_fits(self._write_changes))
 
     async def sync(self) -> None:
         """Makes everything that has ended so far durable in the ended store. Raises `DiskFull`."""
@@ -133,11 +136,11 @@ class EndedWriter:
                     found[job_id] = None if known and known.queue == op.queue else known
         return found
 
-    async def _write_what_fits(self) -> None:
+    async def _write_what_fits(self, write: Callable[[], Awaitable[None]]) -> None:
         async with self._writing:
             try:
                 if not self._core.commits.disk_full:
-                    await self._write()
+                    await write()
             except DiskFull:
                 self._core.commits.disk_full = True
             if self._core.commits.disk_full:
@@ -153,6 +156,18 @@ class EndedWriter:
             await self._put()
             await self._put_pieces()
             self._pieces = self._buffer.slices()
+            await self._put_pieces()
+
+    async def _write_changes(self) -> None:
+        """Tries once to write the changes. They may be of jobs that wait for room, which come first
+        then.
+        """
+        if self._unwritten:
+            await self._write()
+            return
+        self._buffer.add(())
+        with self._failing():
+            self._pieces = self._buffer.changes()
             await self._put_pieces()
 
     @contextmanager
@@ -239,6 +254,14 @@ class EndedWriter:
                 await self._change(changes[half:])
             else:
                 raise
+
+
+async def _to_the_end(write: Coroutine[Any, Any, None]) -> None:
+    """Waits for a write, which goes on if the caller is cancelled."""
+    writing = asyncio.ensure_future(write)
+    # A cancelled caller takes no result; `commits` knows of failures.
+    writing.add_done_callback(lambda task: task.cancelled() or task.exception())
+    await asyncio.shield(writing)
 
 
 def _within(job_ids: Sequence[int], first_id: int, count: int) -> Sequence[int]:

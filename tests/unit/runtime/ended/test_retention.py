@@ -25,9 +25,10 @@ def slices(keeping: Keeping) -> EndedRetention:
 async def test_slice_has_a_bounded_number_of_parts(
     keeping: Keeping, slices: EndedRetention, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The oldest come first, and what has just ended is found."""
+    """The oldest come first."""
     monkeypatch.setattr(retention, "SLICE_PARTS", 2)
     ids = await keeping.cancel(3)
+    await slices.write()
 
     async def age() -> Slice:
         return await slices.stale_by_age(
@@ -42,6 +43,7 @@ async def test_slice_has_a_bounded_number_of_parts(
 
 async def test_stale_jobs_are_deleted_in_slices(keeping: Keeping, slices: EndedRetention) -> None:
     first, second = await keeping.cancel(age_ms=0), await keeping.complete(2, age_ms=5)
+    await slices.write()
     now_ms = keeping.clock.now().wall_ms
     assert await slices.stale_by_own_age(now_ms) == Slice(1, is_full=False)
     assert await slices.delete_stale(now_ms + HOUR_MS) == Slice(0, is_full=False)
@@ -52,6 +54,7 @@ async def test_stale_jobs_are_deleted_in_slices(keeping: Keeping, slices: EndedR
 
 async def test_eviction_is_no_deletion_by_hand(keeping: Keeping, slices: EndedRetention) -> None:
     dead = await keeping.die(3)
+    await slices.write()
     done = await slices.evict("mail", JobState.DEAD, keep_count=1, keep_bytes=EVERYTHING)
     assert done == Slice(2, is_full=False)
     assert list(await keeping.kept()) == dead[2:]
@@ -99,6 +102,7 @@ async def test_slice_waits_for_other_changes_of_ended_jobs(
 ) -> None:
     """Nobody finds jobs due that another caller is about to retry."""
     await keeping.cancel()
+    await slices.write()
     async with keeping.runtime.ended.changing:
         waiting = asyncio.ensure_future(
             slices.evict("mail", CANCELLED, keep_count=0, keep_bytes=EVERYTHING)

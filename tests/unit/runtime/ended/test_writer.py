@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import pytest
 
 from jobline_server.engine.commands import Push, Refused
-from jobline_server.engine.decide.admin import decide_cancel
+from jobline_server.engine.decide.admin import decide_cancel, decide_delete_ended
 from jobline_server.engine.endings import Ending
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, JobState
@@ -191,6 +191,49 @@ async def test_a_job_that_waits_for_room_is_found(
     with pytest.raises(Refused, match="no job"):
         await runtime.jobs.get_job(first)
     assert (await runtime.jobs.get_job(second)).state is JobState.COMPLETED
+
+
+async def deleted(runtime: Runtime, queue: str, job_id: int) -> None:
+    """A job that was deleted; what it left is in the buffer."""
+    slot = runtime.core.slots.of_queue(queue)
+    runs = [(job_id, 1)]
+    decide_delete_ended(slot.shard, runtime.core.now(), queue, JobState.COMPLETED, runs)
+    runtime.core.after_decision(slot)
+    await runtime.core.commits.commit_once()
+
+
+async def test_changes_are_written_without_what_has_just_ended(runtime: Runtime) -> None:
+    """What a queue completes within a second and does not keep need not be written, however often
+    retention looks."""
+    store = runtime.ended.ended_store
+    old = await completed(runtime, "a")
+    await runtime.ended.write()
+    new = await completed(runtime, "a")
+    await deleted(runtime, "a", old)
+    await runtime.ended.write_changes()
+    assert not (await store.get_many([old, new])).rows
+    await runtime.ended.write()
+    assert list((await store.get_many([old, new])).rows) == [new]
+
+
+async def test_changes_come_behind_what_waits_for_room(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They may be of a job that the store does not have yet."""
+    write = runtime.ended.ended_store.write
+
+    async def full(_ops: Sequence[EndedOp]) -> None:
+        raise DiskFull
+
+    job_id = await completed(runtime, "a")
+    monkeypatch.setattr(runtime.ended.ended_store, "write", full)
+    with pytest.raises(DiskFull):
+        await runtime.ended.writer.sync()
+    monkeypatch.setattr(runtime.ended.ended_store, "write", write)
+    await deleted(runtime, "a", job_id)
+    await runtime.ended.write_changes()
+    await runtime.ended.write()
+    assert not (await runtime.ended.ended_store.get_many([job_id])).rows
 
 
 async def test_rows_are_made_and_written_in_slices(
