@@ -25,7 +25,7 @@ from uuid import UUID
 
 from jobline import _codec as codec
 from jobline._base_errors import CodecError
-from jobline._sealed_frames import is_frame, refuse_sealed
+from jobline._sealed_frames import MAGIC, is_frame, refuse_sealed
 
 Reader = Callable[[Any], Any]
 """Takes a JSON value, returns a value of its type, raises CodecError."""
@@ -44,7 +44,7 @@ def decode_as(hint: Any, data: bytes, content_type: str) -> Any:
     if the content type is JSON; a declared type reads JSON whatever it is. Raises SealError for a
     sealed frame that nobody has opened.
     """
-    if is_frame(data):
+    if data.startswith(MAGIC) and is_frame(data):
         refuse_sealed(data)
     if hint is bytes:
         return data
