@@ -99,6 +99,7 @@ def held(files: StoreFiles) -> Iterator[None]:
         if not os.path.lexists(files.path(LOCK_FILE)):
             yield
             return
+        check_regular(files.path(LOCK_FILE))
         try:
             lock.take()
             stack.callback(lock.release)
