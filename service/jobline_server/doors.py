@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from jobline_server.config import Settings
 from jobline_server.rpc.admission import Admission
+from jobline_server.rpc.listening import UNIX, CannotServe, check_address, check_can_listen
 from jobline_server.rpc.services import Services
 from jobline_server.rpc.transport import Serving, TransportName, choose_transport, serve
 
@@ -37,6 +38,20 @@ class Doors(Protocol):
 
     async def close_http(self, app: HttpApp | None) -> None:
         """Serves this app no more."""
+
+
+def check_free(settings: Settings) -> None:
+    """Refuses addresses at which nobody can listen now, without opening them. Whoever opens them
+    later may still be refused.
+    """
+    for address in settings.listen_addresses:
+        check_address(address)
+        if not address.startswith(UNIX):
+            check_can_listen(address)
+    if settings.http:
+        check_can_listen(settings.http)
+        if settings.http == settings.listen and not settings.http.endswith(":0"):
+            raise CannotServe(f"{settings.http}: gRPC and HTTP need a port each")
 
 
 class OwnDoors:

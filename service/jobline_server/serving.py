@@ -17,6 +17,7 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, Protocol
 
 import uvloop
@@ -25,6 +26,7 @@ from google.protobuf.internal import api_implementation
 from jobline_server import memory, scheduling
 from jobline_server.app import VERSION, Server
 from jobline_server.config import ConfigurationError, Settings
+from jobline_server.doors import check_free
 from jobline_server.notify import READY, STOPPING, notify
 from jobline_server.rpc.listening import CannotServe
 from jobline_server.runtime.core import Core
@@ -115,6 +117,8 @@ async def serve_until_stopped(
         scheduling.run_threads_in_batches()
     try:
         check_protobuf()
+        if is_new(settings.data):
+            check_free(settings)
         server = make(settings)
         await server.start()
     except Exception as error:  # any failure of a start is logged in one line
@@ -149,6 +153,18 @@ async def serve_until_stopped(
         return EXIT_STORAGE_FAILED
     LOG.info("stopped")
     return EXIT_STOPPED
+
+
+def is_new(directory: Path) -> bool:
+    """Returns whether a store would be made in a directory: a start that can serve nowhere makes
+    none.
+    """
+    try:
+        return next(directory.iterdir(), None) is None
+    except FileNotFoundError:
+        return True
+    except OSError:  # the start will say what is wrong with it
+        return False
 
 
 def collect_cycles(core: Core) -> None:

@@ -148,6 +148,24 @@ def test_work_says_how_each_job_went(jobline, queue):
     }
 
 
+@pytest.mark.parametrize(
+    "closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-", "2>/dev/full", ">/dev/full"]
+)
+def test_jobs_are_done_without_a_standard_stream(jobline, served, queue, closed):
+    """The next socket would have its number. A full disk under the log is no failure either."""
+    jobline("push", queue, "x", "--count", 3)
+    words = f"work {queue} {' '.join(IDLE)} --server {served['grpc']} -- cat"
+    ended = subprocess.run(
+        ["/bin/sh", "-c", f"exec {sys.executable} -m jobline.cli {words} {closed}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == Exit.OK, ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert jobline("queue", "get", queue, "--json").document["completed_total"] == 3
+
+
 @pytest.mark.parametrize("how", [[], ["--json"]])
 def test_jobs_are_done_though_nobody_reads_of_them(jobline, served, queue, how):
     """`jobline work … | head -1` used to fail the jobs whose line it could not print."""

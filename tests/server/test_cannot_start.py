@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import os
+import socket
 import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from shutil import copy
+from shutil import copy, copytree
 
 import pytest
 
@@ -70,9 +72,9 @@ def as_it_was(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     root.setLevel(level)
 
 
-def start(data: Path, capfd: pytest.CaptureFixture[str]) -> str:
+def start(data: Path, capfd: pytest.CaptureFixture[str], **more: str) -> str:
     """Returns why a server cannot start, the only line of its log."""
-    settings = load_settings({**FOR_TESTS, "data": data, "log_format": "json"})
+    settings = load_settings({**FOR_TESTS, "data": data, "log_format": "json", **more})
     assert run(settings, lambda _: None) == EXIT_CANNOT_START
     out, said = capfd.readouterr()
     (line,) = said.splitlines()
@@ -130,3 +132,40 @@ async def test_files_are_for_their_owner_alone(tmp_path: Path) -> None:
         os.umask(before)
     assert set(modes.values()) == {"0o600"}, modes
     assert (tmp_path / "data").stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("setting", ["listen", "http"])
+def test_a_port_that_is_taken_leaves_no_new_store(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], setting: str
+) -> None:
+    """The next start would use what nobody has asked for. What was there stays."""
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        history = str(tmp_path / "history")
+        for data in (tmp_path / "new" / "data", kept):
+            said = start(data, capfd, history=history, **{setting: address})
+            assert said.startswith(f"{address}: cannot listen there (address already in use)")
+    assert list(tmp_path.rglob("*")) == [kept]
+
+
+async def test_a_port_that_is_taken_changes_no_store(
+    used: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    copytree(used, tmp_path / "data")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        said = await asyncio.to_thread(start, tmp_path / "data", capfd, listen=address)
+    assert said.startswith(f"{address}: cannot listen there (address already in use)")
+    assert {"jobline.db", "finished.db"} <= {file.name for file in (tmp_path / "data").iterdir()}
+
+
+def test_grpc_and_http_at_one_port_are_refused(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    said = start(tmp_path / "data", capfd, listen=address, http=address)
+    assert said == f"{address}: gRPC and HTTP need a port each"
+    assert not (tmp_path / "data").exists()

@@ -25,7 +25,7 @@ from uuid import UUID
 
 from jobline import _codec as codec
 from jobline._base_errors import CodecError
-from jobline._sealed_frames import is_frame, refuse_sealed
+from jobline._sealed_frames import MAGIC, is_frame, refuse_sealed
 
 Reader = Callable[[Any], Any]
 """Takes a JSON value, returns a value of its type, raises CodecError."""
@@ -44,7 +44,7 @@ def decode_as(hint: Any, data: bytes, content_type: str) -> Any:
     if the content type is JSON; a declared type reads JSON whatever it is. Raises SealError for a
     sealed frame that nobody has opened.
     """
-    if is_frame(data):
+    if data.startswith(MAGIC) and is_frame(data):
         refuse_sealed(data)
     if hint is bytes:
         return data
@@ -56,7 +56,7 @@ def decode_as(hint: Any, data: bytes, content_type: str) -> Any:
         try:
             return hint.model_validate_json(data)
         except ValueError as error:  # pydantic's ValidationError is one
-            raise CodecError(f"not a {hint.__name__}: {error}") from error
+            raise CodecError(f"not a {hint.__name__}: {_why(error)}") from error
     if isinstance(hint, OwnReader):
         return hint.decode(data)
     return reader_of(hint)(codec.decode_json(data))
@@ -77,6 +77,21 @@ def reader_of(hint: Any) -> Reader:
     if hint is Any or hint is object or isinstance(hint, TypeVar) or not isinstance(hint, type):
         return _same
     return _class_reader(hint)
+
+
+def _why(error: Exception) -> str:
+    """Returns what is wrong, in one line: pydantic's own text has several, addresses, and prefixes
+    before the words of a validator.
+    """
+    if not hasattr(error, "errors"):
+        return str(error)
+    problems = error.errors(include_url=False, include_context=False, include_input=False)
+    return "; ".join(
+        ": ".join(
+            filter(None, [".".join(map(str, one["loc"])), one["msg"].removeprefix("Value error, ")])
+        )
+        for one in problems
+    )
 
 
 def _same(value: Any) -> Any:
@@ -116,7 +131,7 @@ def _guarded(kind: type, make: Callable[[Any], Any]) -> Reader:
         try:
             return make(value)
         except (ValueError, TypeError, AttributeError, InvalidOperation, binascii.Error) as error:
-            raise CodecError(f"not a {kind.__name__}: {error}") from error
+            raise CodecError(f"not a {kind.__name__}: {_why(error)}") from error
 
     return read
 

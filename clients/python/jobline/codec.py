@@ -180,11 +180,7 @@ class Codec:
         """
         inside = self.open(job.payload)
         if inside is not None:
-            job.payload, job.sealed_type, job.sealed_by = (
-                inside.data,
-                inside.content_type,
-                inside.key_id,
-            )
+            job.payload, job.seal = inside.data, inside
         job.checkpoint = self.opened(job.checkpoint)
         job.phase_results = tuple(map(self.opened, job.phase_results))
 
@@ -194,14 +190,8 @@ class Codec:
         """Returns what a handler says of a job, sealed with the key of its payload. Raises
         KeyErased if that is erased, CodecError if the frame has more than `longest` bytes.
         """
-        key = (
-            self._current(job.group)
-            if not job.sealed_by
-            else (
-                job.sealed_by,
-                self._found(job.sealed_by),
-            )
-        )
+        key_id = job.seal.key_id if isinstance(job.seal, Opened) else ""
+        key = (key_id, self._found(key_id)) if key_id else self._current(job.group)
         frame = seal(data, content_type, key, compress=self._compress)
         if len(frame) > longest:
             raise CodecError(f"{what} has at most {longest} bytes sealed, not {len(frame)}")

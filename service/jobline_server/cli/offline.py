@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -63,10 +62,12 @@ def looking_at(path: Path, *, as_json: bool) -> Iterator[tuple[StoreFiles, Outpu
             bars.end()
             _say(cli.out, str(error), error.advice, error)
             raise typer.Exit(_code_of(error)) from error
-        except sqlite3.Error as error:
+        except OSError as error:
+            if error.filename is None:  # not of a file: what reads the output has ended
+                raise
             bars.end()
-            advice = "`jobline verify` names what is damaged."
-            _say(cli.out, f"{path} is damaged: {error}", advice, error)
+            why = (error.strerror or str(error)).lower()
+            _say(cli.out, f"{error.filename} cannot be read: {why}", "", error)
             raise typer.Exit(Exit.FAILED) from error
         finally:
             bars.end()

@@ -6,12 +6,13 @@ rules are those of a start: the cases of `recovery_cases`, and the checksums tha
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Generator, Iterator
 
 from jobline_server.offline import ended_checks, journal_checks
 from jobline_server.offline.findings import Checked, Progress
-from jobline_server.offline.opening import FORMATS, StoreFiles, opened
+from jobline_server.offline.opening import FORMATS, StoreFiles, check_regular, opened
 from jobline_server.storage.recovery_cases import PROMISE_MISSING
 from jobline_server.storage.sqlite import belonging, bootstrap
 from jobline_server.storage.sqlite.bootstrap import DATABASE_FILE
@@ -78,7 +79,8 @@ def _watermark(
     connection: sqlite3.Connection, files: StoreFiles, *, is_noted: bool
 ) -> Iterator[Checked]:
     file = files.path(PROMISE_FILE)
-    if file.exists():
+    if os.path.lexists(file):
+        check_regular(file)
         yield from journal_checks.watermarks(connection, file.read_bytes())
     elif is_noted:
         yield Checked(PROMISE_FILE, str(PROMISE_MISSING), is_damaged=True)

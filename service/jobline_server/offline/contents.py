@@ -104,7 +104,7 @@ class CommitView:
 
 
 def contents_of(files: StoreFiles, progress: Progress) -> Contents:
-    """Reads what is in the files. Raises `CannotRead`, and sqlite3.Error for damaged ones."""
+    """Reads what is in the files. Raises `CannotRead`."""
     contents = Contents()
     for name in files.names:
         progress.begin(name, None)

@@ -11,6 +11,7 @@ import errno
 import fcntl
 import os
 import sqlite3
+import stat
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -78,7 +79,7 @@ def find(path: Path) -> StoreFiles:
                 f"Give a data directory, or its {DATABASE_FILE} or {FINISHED_FILE}.",
             )
         return StoreFiles(path.parent, (path.name,), whole=False)
-    names = tuple(name for name in FORMATS if (path / name).exists())
+    names = tuple(name for name in FORMATS if os.path.lexists(path / name))
     if not names:
         raise CannotRead(
             Why.FOREIGN,
@@ -95,9 +96,10 @@ def held(files: StoreFiles) -> Iterator[None]:
     """
     with ExitStack() as stack:
         lock = DirectoryLock(files.path(LOCK_FILE))
-        if not files.path(LOCK_FILE).exists():
+        if not os.path.lexists(files.path(LOCK_FILE)):
             yield
             return
+        check_regular(files.path(LOCK_FILE))
         try:
             lock.take()
             stack.callback(lock.release)
@@ -106,7 +108,7 @@ def held(files: StoreFiles) -> Iterator[None]:
             raise CannotRead(Why.IN_USE, str(refusal), advice) from refusal
         except OSError as error:
             if error.errno not in _READ_ONLY:
-                raise
+                raise _unreadable(files.path(LOCK_FILE), error) from error
             _hold_for_reading(files, stack)
         yield
 
@@ -130,12 +132,15 @@ def opened(files: StoreFiles, name: str) -> Iterator[tuple[sqlite3.Connection, s
     if not _is_database(file):
         what = "is empty" if not file.stat().st_size else "does not begin like a database"
         raise CannotRead(Why.DAMAGED, f"{name} is damaged: it {what}")
-    with _connected(file) as connection:
-        try:
+    try:
+        with _connected(file) as connection:
             kind = _kind_of(connection, file)
-        except sqlite3.Error as error:
-            raise CannotRead(Why.DAMAGED, f"{name} is damaged: {error}") from error
-        yield connection, kind
+            if files.whole and kind != name:
+                raise CannotRead(Why.DAMAGED, f"{name} is damaged: it is a {kind}")
+            yield connection, kind
+    except sqlite3.Error as error:
+        advice = "`jobline verify` says more of it."
+        raise CannotRead(Why.DAMAGED, f"{name} is damaged: {error}", advice) from error
 
 
 @contextmanager
@@ -186,11 +191,29 @@ def _kind_of(connection: sqlite3.Connection, file: Path) -> str:
     )
 
 
+def check_regular(path: Path) -> None:
+    """Refuses what is no file, or none that is there to be read: who opens a pipe would wait for
+    ever. Raises `CannotRead`.
+    """
+    try:
+        if stat.S_ISREG(path.stat().st_mode):
+            return
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    what = "a directory" if path.is_dir() else "no regular file"
+    raise CannotRead(Why.DAMAGED, f"{path} is damaged: it is {what}")
+
+
 def _is_database(path: Path) -> bool:
     """Returns whether a file begins like a database. Raises `CannotRead` if it cannot be read."""
+    check_regular(path)
     try:
         with path.open("rb") as file:
             return file.read(len(_MAGIC)) == _MAGIC
     except OSError as error:
-        why = os.strerror(error.errno or 0).lower()
-        raise CannotRead(Why.UNREADABLE, f"{path} cannot be read: {why}") from error
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: Path, error: OSError) -> CannotRead:
+    why = os.strerror(error.errno or 0).lower()
+    return CannotRead(Why.UNREADABLE, f"{path} cannot be read: {why}")

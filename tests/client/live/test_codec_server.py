@@ -39,10 +39,16 @@ def codec(keys):
     return Codec(ring, hashed_tags={"email"}, tag_key=bytes(32))
 
 
-async def test_all_that_a_handler_reads_and_says_is_sealed_on_the_server(codec):
+@pytest.fixture(scope="module")
+async def server():
+    """One for all tests but that of files: each has its queues empty when it is over."""
+    async with running_server() as server:
+        yield server
+
+
+async def test_all_that_a_handler_reads_and_says_is_sealed_on_the_server(server, codec):
     """Payload, result, checkpoint, phases, partial; the handler and the client see them plain."""
     async with (
-        running_server() as server,
         AsyncClient(server.address, codec=codec) as client,
         AsyncClient(server.address) as stranger,
     ):
@@ -79,9 +85,8 @@ async def test_all_that_a_handler_reads_and_says_is_sealed_on_the_server(codec):
             (await stranger.wait_one(pushed.id)).value()
 
 
-async def test_templates_and_flows_are_sealed_too(codec):
+async def test_templates_and_flows_are_sealed_too(server, codec):
     async with (
-        running_server() as server,
         AsyncClient(server.address, codec=codec) as client,
         AsyncClient(server.address) as stranger,
     ):
@@ -107,9 +112,9 @@ async def test_templates_and_flows_are_sealed_too(codec):
 
 
 @pytest.mark.parametrize("processes", [0, 1])
-async def test_a_job_whose_key_was_dropped_is_dead(codec, keys, processes):
+async def test_a_job_whose_key_was_dropped_is_dead(server, codec, keys, processes):
     """Before it ran, and while it ran: what is not sealed goes on."""
-    async with running_server() as server, AsyncClient(server.address, codec=codec) as client:
+    async with AsyncClient(server.address, codec=codec) as client:
         worker = Worker(server.address, codec=codec, processes=processes)
         worker.handler("q", "crash")(handlers.crash)
         lost = await client.push("q", "fine", name="crash", group="tenant-8")
@@ -165,9 +170,8 @@ def codec_frame_in(files: list[Path]) -> bytes:
     raise AssertionError("no file has the frame")
 
 
-async def test_children_and_spawned_jobs_of_a_handler_are_sealed(codec):
+async def test_children_and_spawned_jobs_of_a_handler_are_sealed(server, codec):
     async with (
-        running_server() as server,
         AsyncClient(server.address, codec=codec) as client,
         AsyncClient(server.address) as stranger,
     ):
@@ -192,17 +196,15 @@ async def test_children_and_spawned_jobs_of_a_handler_are_sealed(codec):
         assert SECRET.encode() not in spawned.payload
 
 
-async def test_the_blocking_client_does_the_same(codec):
-    async with running_server() as server:
+async def test_the_blocking_client_does_the_same(server, codec):
+    def use() -> None:
+        with Client(server.address, codec=codec) as client:
+            client.push("q", {"to": SECRET}, job_key="once")
+            assert client.push("q", {"to": SECRET}, job_key="once").outcome.name == "DUPLICATE"
+            (job,) = client.pull("q", wait=5)
+            assert job.value() == {"to": SECRET}
+            client.extend(job, checkpoint={"at": 1})
+            client.ack(job, result=[1])
+            assert client.wait_one(job.id).value() == [1]
 
-        def use() -> None:
-            with Client(server.address, codec=codec) as client:
-                client.push("q", {"to": SECRET}, job_key="once")
-                assert client.push("q", {"to": SECRET}, job_key="once").outcome.name == "DUPLICATE"
-                (job,) = client.pull("q", wait=5)
-                assert job.value() == {"to": SECRET}
-                client.extend(job, checkpoint={"at": 1})
-                client.ack(job, result=[1])
-                assert client.wait_one(job.id).value() == [1]
-
-        await in_thread(use)
+    await in_thread(use)

@@ -116,8 +116,21 @@ async def test_a_port_that_is_taken_is_refused_in_words(tiny):
         taken.listen()
         worker = Worker(tiny.address, health_port=taken.getsockname()[1])
         worker.handler("q")(print)
-        with pytest.raises(InvalidArgument, match="health_port"):
+        with pytest.raises(InvalidArgument, match=r"^health_port: cannot listen on 127") as refused:
             await worker.serve()
+    assert refused.value.field == "health_port"
+    assert "another program listens there" in refused.value.message
+    assert "Errno" not in refused.value.message
+
+
+@pytest.mark.parametrize("host", ["192.0.2.1", "no-such-host.invalid", "256.1.1.1"])
+async def test_a_host_that_is_not_here_is_refused_in_words(tiny, host):
+    worker = Worker(tiny.address, health_port=0, health_host=host)
+    worker.handler("q")(print)
+    with pytest.raises(InvalidArgument, match=rf"^health_port: cannot listen on {host}:0 \(") as no:
+        await worker.serve()
+    assert no.value.field == "health_port"
+    assert "Errno" not in no.value.message
 
 
 async def test_slow_callers_keep_nobody_else_out_for_long(tiny, monkeypatch):

@@ -121,3 +121,17 @@ async def test_failures_in_child_processes_count(served):
     await client.push("q", "error")
     async with working(worker):
         await until(lambda: worker.stats.paused)
+
+
+async def test_a_pause_is_not_idle(served):
+    """What fails is down for now: jobs wait for the end of the pause, which is three times as long
+    as the worker may be idle.
+    """
+    client, address = served
+    worker = Worker(address, concurrency=1, window=1, pause_after_failures=1, failure_pause=1.5)
+    service = Service(failures=1)
+    ids = [(await client.push("down", b"", options=FRAGILE)).id for _ in range(3)]
+    async with asyncio.timeout(60):
+        await calling(service, worker, "async").serve(exit_when_idle=0.5)
+    assert await states_of(client, ids) == {"COMPLETED": 2, "DEAD": 1}
+    assert (worker.stats.done, worker.stats.failed) == (2, 1)

@@ -82,6 +82,13 @@ class Mail(pydantic.BaseModel):
     to: str
     retries: int = 3
 
+    @pydantic.field_validator("to")
+    @classmethod
+    def _check(cls, to: str) -> str:
+        if not to:
+            raise ValueError("nobody to send it to")
+        return to
+
 
 @given(st.binary())
 def test_bytes_go_as_they_are(data):
@@ -111,6 +118,17 @@ def test_a_pydantic_model_validates_itself():
     assert decode_as(list[Mail], b'[{"to":"x"}]', JSON) == [Mail(to="x")]
     with pytest.raises(CodecError, match="not a Mail"):
         decode_as(Mail, b"{}", JSON)
+
+
+@pytest.mark.parametrize("hint", [Mail, list[Mail]])
+def test_what_a_pydantic_model_refuses_is_said_in_a_line(hint):
+    """Pydantic's own text has a line per field, and one with an address behind each."""
+    text = b'{"to": "", "retries": "x"}'
+    with pytest.raises(CodecError) as refused:
+        decode_as(hint, text if hint is Mail else b"[%b]" % text, JSON)
+    said = refused.value.message
+    assert said.removeprefix("[0]: ").startswith("not a Mail: to: nobody to send it to; retries: ")
+    assert len(said.splitlines()) == 1
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ class Execution:
         try:
             codec.open_job(job)
         except SealError as error:
-            job.seal_error = error
+            job.seal = error
 
     def _note_timeout(self, context: Context) -> None:
         options = context.job.options_message

@@ -5,6 +5,7 @@ that is blocked is reported and not just silent.
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import logging
 import socket
@@ -16,8 +17,8 @@ from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from jobline._arguments import refuse
 from jobline._worker.health import Vitals, health_of, metrics_of
-from jobline.errors import InvalidArgument
 
 logger = logging.getLogger("jobline.worker")
 
@@ -38,9 +39,7 @@ class HealthServer:
         try:
             self._server = _server_class(host)((host, port), _handler_of(vitals))
         except OSError as error:
-            raise InvalidArgument(
-                f"health_port: nobody can listen on {host}:{port}: {error}"
-            ) from error
+            refuse("health_port", f"cannot listen on {host}:{port} ({_why(error)})")
         self._server.daemon_threads = True
         bound = self._server.server_address[1]
         self.address = f"[{host}]:{bound}" if ":" in host else f"{host}:{bound}"
@@ -116,6 +115,13 @@ class _Server(ThreadingHTTPServer):
 
 class _Server6(_Server):
     address_family = socket.AF_INET6
+
+
+def _why(error: OSError) -> str:
+    """Returns why nobody can listen, without the number of the operating system."""
+    if error.errno == errno.EADDRINUSE:
+        return "another program listens there; 0 has the system choose a port"
+    return (error.strerror or str(error)).lower()
 
 
 def _server_class(host: str) -> type[_Server]:

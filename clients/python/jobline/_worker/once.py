@@ -15,13 +15,16 @@ class Once:
     """Tells it of many jobs, of which those of a run share their options."""
 
     def __init__(self) -> None:
-        self._repeatable: job_pb2.JobOptions | None = None
+        self.repeatable: job_pb2.JobOptions | None = None
+        """The last options that were seen to let a job run again: whoever asks of each job compares
+        them first.
+        """
 
     def is_once(self, job: LeasedJob) -> bool:
         """Returns whether a job may run only once."""
-        if job.options_message is self._repeatable:
+        if job.options_message is self.repeatable:
             return False
         if is_once(job):
             return True
-        self._repeatable = job.options_message
+        self.repeatable = job.options_message
         return False

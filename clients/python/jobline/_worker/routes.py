@@ -25,7 +25,7 @@ from jobline._parameters import Parameters, parameters_of
 from jobline._schemas import schema_text
 from jobline._stream.frames import Announced
 from jobline._times import Seconds, seconds_of
-from jobline.errors import InvalidArgument
+from jobline.errors import InvalidArgument, SealError
 
 ANY = "*"
 """As a name: every kind of work of a queue that no other handler takes."""
@@ -51,7 +51,8 @@ class Route:
 
     def decode(self, job: LeasedJob) -> Any:
         """Returns the job's payload as the handler's type. Raises CodecError."""
-        job.refuse_sealed()
+        if isinstance(job.seal, SealError):
+            raise job.seal
         return typed_json.decode_as(self.payload, job.payload, job.content_type)
 
 

@@ -60,7 +60,8 @@ class SharedSession:
         """Returns whether the lease of a job is held, just before its handler begins. The job
         counts as running already: a drain that begins meanwhile sees it.
         """
-        if self._is_draining or self._once.is_once(job):
+        is_other = job.options_message is not self._once.repeatable
+        if self._is_draining or (is_other and self._once.is_once(job)):
             with self._lock:
                 is_held = self.holds(job)
                 if is_held and is_once(job):

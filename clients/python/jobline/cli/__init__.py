@@ -15,8 +15,26 @@ _NEEDED = {"typer", "rich"}
 _INTERRUPTED = 130
 
 
+def _open_closed() -> None:
+    """Has standard streams that the caller has closed (`>&-`) lead to nowhere. Python has None in
+    their place, and the next socket would get their number: what is printed would go there.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            # The lowest number that is free, which is this one: those below are open.
+            os.open(os.devnull, os.O_RDONLY if number == 0 else os.O_WRONLY)
+            os.set_inheritable(number, True)
+        if getattr(sys, name) is None:
+            mode = "r" if number == 0 else "w"
+            stream = open(number, mode, encoding="utf-8", closefd=False)  # noqa: SIM115  # for good
+            setattr(sys, name, stream)
+
+
 def main() -> None:
     """The console script."""
+    _open_closed()
     # Before grpc is imported: it writes lines of its own to stderr, beside the output of a command.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     try:

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TextIO, TypeVar
 
 from rich.cells import cell_len
 from rich.console import Console, RenderableType
@@ -54,6 +54,21 @@ class _Console(Console):
         raise BrokenPipeError
 
 
+class _Notes(Console):
+    """What is said on stderr, which may have no reader or no room: no reason to fail."""
+
+    def print(self, *objects: Any, **how: Any) -> None:
+        """Prints, or falls silent for good."""
+        try:
+            super().print(*objects, **how)
+        except OSError:
+            fall_silent(sys.stderr)
+
+    def on_broken_pipe(self) -> None:
+        """Says so, as any other file does."""
+        raise BrokenPipeError
+
+
 class Output:
     """Where a command prints."""
 
@@ -62,7 +77,7 @@ class Output:
         width = None if sys.stdout.isatty() else PIPE_WIDTH
         # No emoji: `:x:` in a job's words, or in a filter, is what it is.
         self.console = _Console(width=width, highlight=False, soft_wrap=False, emoji=False)
-        self.notes = Console(stderr=True, highlight=False, emoji=False)
+        self.notes = _Notes(stderr=True, highlight=False, emoji=False)
 
     def document(self, value: Any, shown: RenderableType) -> None:
         """One thing: a JSON document, or what is shown to a person."""
@@ -170,11 +185,11 @@ def counted(count: int, what: str) -> str:
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
-def fall_silent() -> None:
-    """Has stdout drop the rest: it has no reader, or no room. Without this the
+def fall_silent(stream: TextIO | None = None) -> None:
+    """Has stdout, or another stream, drop the rest: it has no reader, or no room. Without this the
     interpreter complains while it ends.
     """
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    os.dup2(os.open(os.devnull, os.O_WRONLY), (stream or sys.stdout).fileno())
 
 
 def speak_narrow() -> None:

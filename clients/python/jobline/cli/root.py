@@ -31,6 +31,7 @@ from jobline.cli import (
     work,
 )
 from jobline.cli.command import SERVER, error_line
+from jobline.cli.nouns import give_hints
 from jobline.cli.output import fall_silent, speak_narrow
 from jobline.cli.version import version_option
 
@@ -77,6 +78,7 @@ def build() -> typer.Typer:
     ):
         part.register(app)
     _add_server_commands(app)
+    give_hints(app)
     return app
 
 
