@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from typing import Any
 
 import pytest
 
 from jobline import Client, InvalidArgument, NewJob, Worker, job
-from jobline._push.push_middleware import listed
+from jobline._push.push_middleware import JOBS_MAX, listed
+from jobline.errors import TooLarge
 from tests.client.live.either import connected
 
 KINDS = pytest.mark.parametrize("kind", ["blocking", "async"])
@@ -104,3 +106,13 @@ def test_metadata_is_a_mapping(metadata: Any):
     """Of text to text."""
     with pytest.raises(InvalidArgument, match="metadata is a mapping"):
         Client("localhost:1", metadata=metadata)
+
+
+def test_jobs_without_an_end_are_refused_at_the_limit():
+    """They were read until the memory was full."""
+    numbers = itertools.count()
+    with pytest.raises(TooLarge, match="at most 10,000 in a call") as refused:
+        listed(numbers)
+    assert refused.value.field == "jobs"
+    assert next(numbers) == JOBS_MAX + 1
+    assert len(listed(range(JOBS_MAX))) == JOBS_MAX

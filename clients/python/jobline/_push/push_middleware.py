@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, S
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+from itertools import islice
 from typing import Any, TypeVar
 
 from jobline import _codec as codec
@@ -23,9 +24,11 @@ from jobline._push.messages import BatchKey, options_of_batch, shared_options
 from jobline._times import Seconds
 from jobline._unique_mode import STORED_OUTCOMES
 from jobline._values import Pushed, PushedLot
-from jobline.errors import InvalidArgument
+from jobline.errors import ErrorFacts, InvalidArgument, TooLarge
 
 R = TypeVar("R")
+# Of one call; jobs that are more than a payload are at most 1,000, which the server checks.
+JOBS_MAX = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,4 +263,8 @@ def listed(jobs: Iterable[Any]) -> list[Any]:
     if isinstance(jobs, single) or not isinstance(jobs, Iterable):
         kind = type(jobs).__name__
         raise InvalidArgument(f"jobs: push_many() takes a list, not one {kind}; push() takes one")
-    return list(jobs)
+    found = list(islice(jobs, JOBS_MAX + 1))  # an iterator may have no end
+    if len(found) > JOBS_MAX:
+        why = f"at most {JOBS_MAX:,} in a call: push them in several"
+        raise TooLarge(f"jobs: {why}", ErrorFacts(fields={"jobs": why}))
+    return found

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Generic, TextIO, TypeVar
 
 from rich.cells import cell_len
@@ -23,6 +24,8 @@ from rich.table import Table
 from rich.text import Text
 
 T = TypeVar("T")
+# Rows whose columns are aligned; a longer list goes on below them, without the titles.
+_ROWS = 1_000
 # Wide enough that nothing is cut when a table goes through a pipe.
 PIPE_WIDTH = 240
 # Between two columns; what a column that yields keeps; what one that does not may keep from it.
@@ -106,12 +109,16 @@ class Output:
                 self.line(to_json(item))
                 count += 1
             return count
-        found = list(items)
-        if found:
-            self.console.print(table(found, columns, width=self.console.width))
-        else:
+        count, left = 0, iter(items)
+        # A million rows at once would be silent for minutes, and in memory.
+        while page := list(islice(left, _ROWS)):
+            shown = table(page, columns, width=self.console.width)
+            shown.show_header = not count
+            self.console.print(shown)
+            count += len(page)
+        if not count:
             self.note(none)
-        return len(found)
+        return count
 
     def note(self, text: str, style: str = "dim") -> None:
         """A remark for a person, on stderr; none with `--json`."""
