@@ -142,8 +142,14 @@ def _chunks(runs: list[EndedRun], jobs_max: int) -> Iterator[list[EndedRun]]:
     """
     chunk: list[EndedRun] = []
     room, end, low_ms, high_ms = jobs_max, 0, 0, 0
-    for first_id, length, ended_ms in runs:
-        start, count = first_id, length
+    for run in runs:
+        start, count, ended_ms = run
+        # Most, where jobs are acked in any order: neighbours of one job each.
+        if start == end and count <= room and low_ms <= ended_ms <= high_ms:
+            chunk.append(run)
+            room -= count
+            end += count
+            continue
         while count:
             low_ms, high_ms = min(low_ms, ended_ms), max(high_ms, ended_ms)
             if chunk and (start != end or not room or high_ms - low_ms > ROW_SPAN_MS):
@@ -162,12 +168,11 @@ def _chunks(runs: list[EndedRun], jobs_max: int) -> Iterator[list[EndedRun]]:
 
 def _run_row(ending: RunsEnded, chunk: list[EndedRun]) -> EndedRow:
     first_id = chunk[0][0]
-    count = sum(part for _, part, _ in chunk)
-    moments: list[int] = []
-    if len({ended_ms for _, _, ended_ms in chunk}) > 1:
-        for _, part, ended_ms in chunk:
-            moments += [ended_ms] * part
-    last_ms = max(ended_ms for _, _, ended_ms in chunk)
+    count = chunk[-1][0] + chunk[-1][1] - first_id
+    times = {ended_ms for _, _, ended_ms in chunk}
+    last_ms, moments = max(times), list[int]()
+    if len(times) > 1:
+        moments = [ended_ms for _, part, ended_ms in chunk for _ in range(part)]
     options = ending.lot.options
     return EndedRow(
         first_id=first_id,
