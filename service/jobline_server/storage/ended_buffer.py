@@ -87,6 +87,7 @@ class EndedBuffer:
         "_next",
         "_pending",
         "_wanted",
+        "leaves_out",
     )
 
     def __init__(
@@ -101,6 +102,8 @@ class EndedBuffer:
         # The numbers of changes of single jobs.
         self._changes: list[int] = []
         self._completed: dict[str, Completed] = {}
+        self.leaves_out = False
+        """Whether completed jobs were left out since the last `slices`."""
 
     def add(self, endings: Iterable[Ending], jobs_max: int = ALL) -> bool:
         """Adds the endings of a committed batch; batches of one shard come in order. Endings of
@@ -158,6 +161,7 @@ class EndedBuffer:
         pending, self._pending = self._pending, IdTable()
         self._changes = []
         completed, self._completed = self._completed, {}
+        self.leaves_out = False
         for trim in _trimmed(completed):
             yield [], [trim]
         ops = operations(_drain(pending))
@@ -184,6 +188,7 @@ class EndedBuffer:
         limit = max(self._completed_max, queue.settings.retention.count or 0)
         for oldest in completed.add(number, count, limit):
             completed.leave_out(self._pending.pop(oldest))
+            self.leaves_out = True
 
 
 def _queue_of(ending: RunsEnded | JobsEnded) -> Queue:

@@ -40,7 +40,7 @@ from jobline_server.storage.operations import OperationRow
 # A look-up of one job reads its whole row, so rows are small.
 ROW_JOBS_MAX = 1_000
 ROW_BYTES_MAX = 1 << 20
-# The most time between the jobs of a row. Rows are written every second, or every other under load.
+# The most time between the jobs of a row. Rows are written every second, under load more rarely.
 ROW_SPAN_MS = 2_000
 
 EndedRun = tuple[int, int, int]

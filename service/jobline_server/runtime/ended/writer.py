@@ -1,9 +1,10 @@
 """Writes ended jobs to the ended store.
 
-Endings of committed batches collect in the buffer and are written once a second, without fsync: the
-journal has them until a checkpoint, which calls `sync` first. Before a read the buffer is written,
-so that no job is missed. Retention reads often while much ends, and can do without the newest: it
-has only changes written, so that jobs need not be written that their queue does not keep anyway.
+Endings of committed batches collect in the buffer and are written once a second, or less often
+while a queue completes more than it keeps, without fsync: the journal has them until a checkpoint,
+which calls `sync` first. Before a read the buffer is written, so that no job is missed. Retention
+reads often while much ends, and can do without the newest: it has only changes written, so that
+jobs need not be written that their queue does not keep anyway.
 
 While the disk is full endings and operations of operators wait here, in order, and only a
 checkpoint tries to write them: it makes room in the journal. Changes to jobs that the store has
@@ -42,9 +43,11 @@ from jobline_server.storage.ended_store import (
 )
 from jobline_server.storage.store import DiskFull
 
-# Of the jobs that a queue completes in this time only those that it keeps are written: at a million
-# per second a tenth. With four writes per second a drain takes half as long again.
+# Of the jobs that a queue completes between two writes only those that it keeps are written: at a
+# million per second a tenth. With four writes per second a drain takes half as long again.
 WRITE_SECONDS = 1.0
+# While a queue completes more than it keeps, most of a write would soon be evicted, so it waits.
+LATEST_WRITE_SECONDS = 3.0
 # Operations per write: the most that are repeated after a failure.
 WRITE_OPS = 500
 # Of how many jobs the endings are taken in a step of the loop: 2 to 4 ms.
@@ -91,9 +94,15 @@ class EndedWriter:
             self._add(())
 
     async def step(self) -> bool:
-        """Waits a second and writes; returns whether to continue, which `stop` ends."""
-        if not await is_set_within(self._stopping, WRITE_SECONDS):
-            await self.write()
+        """Waits a second, or some while a queue completes more than it keeps, and writes; returns
+        whether to continue, which `stop` ends.
+        """
+        waited = 0.0
+        while not await is_set_within(self._stopping, WRITE_SECONDS):
+            waited += WRITE_SECONDS
+            if not self._buffer.leaves_out or waited >= LATEST_WRITE_SECONDS:
+                await self.write()
+                break
         return not self._stopping.is_set()
 
     def stop(self) -> None:

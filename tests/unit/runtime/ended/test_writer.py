@@ -263,3 +263,26 @@ async def test_rows_are_made_and_written_in_slices(
     assert (work.total, sum(written)) == (jobs, jobs)
     assert work.most <= BUDGET_ITEMS
     assert written == [500, 500, 200]
+
+
+async def test_what_a_queue_would_evict_soon_is_written_more_rarely(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each three seconds while it completes more than it keeps, otherwise each second."""
+    writer, seconds = runtime.ended.writer, 0.0
+
+    async def waited(_stopping: asyncio.Event, pause: float) -> bool:
+        nonlocal seconds
+        seconds += pause
+        return False
+
+    monkeypatch.setattr(writer_module, "is_set_within", waited)
+    writer._buffer._completed_max = 1
+    for count, expected in ((1, 1), (3, 3), (1, 1)):
+        for _ in range(count):
+            await completed(runtime, "a")
+        seconds = 0.0
+        assert await writer.step()
+        assert seconds == expected
+        assert not writer._buffer.leaves_out
+    assert (await runtime.ended.ended_store.totals("a", JobState.COMPLETED)).jobs == 3
