@@ -226,6 +226,30 @@ func TestClosedClientRefuses(t *testing.T) {
 	}
 }
 
+// A call that waits without an end of its own ends with the client, as do calls that come later.
+func TestClosedClientEndsWaits(t *testing.T) {
+	client, ctx, queue := newClient(t, nil), newContext(t), newQueue(t)
+	pushed := must[jobline.Pushed](t)(client.Push(ctx, queue, nil, nil))
+	ended := make(chan error, 1)
+	go func() {
+		_, err := client.WaitOne(ctx, pushed.ID)
+		ended <- err
+	}()
+	time.Sleep(50 * time.Millisecond) // or it is a wait that comes later
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() { _ = client.Close() })
+	}
+	all.Wait()
+	_, many := client.PushMany(ctx, queue, []jobline.NewJob{{}}, nil)
+	_, later := client.WaitOne(ctx, pushed.ID)
+	for _, err := range []error{<-ended, many, later} {
+		if !errors.Is(err, jobline.ErrClosed) {
+			t.Errorf("got %v", err)
+		}
+	}
+}
+
 func TestCancelledPushIsWithdrawn(t *testing.T) {
 	client, queue := newClient(t, nil), newQueue(t)
 	ctx, cancel := context.WithCancel(newContext(t))

@@ -3,7 +3,9 @@ package jobline
 import (
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -24,7 +26,7 @@ const (
 
 // settle settles a job by what its handler returned.
 func (r *workerRun) settle(ctx context.Context, job *LeasedJob, result encoded, err error) {
-	if err == nil {
+	if err = answering(err); err == nil {
 		if err = job.seal(&result); err == nil {
 			isHeld := job.job.IsHeld()
 			r.session.ack(job.job, result.data)
@@ -49,11 +51,36 @@ func (r *workerRun) settle(ctx context.Context, job *LeasedJob, result encoded, 
 	r.fail(job, err, nil)
 }
 
+// answering returns an error that can be asked for all that is asked here. One that panics then, such as a nil *T as an
+// error, would end the program: nothing of the handler's is above it that could recover.
+func answering(err error) (safe error) {
+	if err == nil {
+		return nil
+	}
+	defer func() {
+		if value := recover(); value != nil {
+			odd := &panicError{value: fmt.Sprintf("the handler's error, a %T, panics: %v", err, value), stack: string(debug.Stack())}
+			if panicked, ok := err.(*panicError); ok { //nolint:errorlint // nothing that it wraps may be asked
+				odd.value, odd.stack = fmt.Sprintf("a value of type %T, which panics: %v", panicked.value, value), panicked.stack
+			}
+			safe = odd
+		}
+	}()
+	_ = errors.Is(err, ErrSealed)
+	_ = isStopError(err)
+	_ = errorMessage(err)
+	if outcome := outcomeIn(err); outcome != nil && outcome.cause != nil {
+		_ = errorMessage(outcome.cause)
+	}
+	return err
+}
+
 // isStop reports whether a handler ended because it was asked to.
 func isStop(ctx context.Context, err error) bool {
-	if ctx.Err() == nil {
-		return false
-	}
+	return ctx.Err() != nil && isStopError(err)
+}
+
+func isStopError(err error) bool {
 	var reason StopReason
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.As(err, &reason)
 }

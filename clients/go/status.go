@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
@@ -18,6 +19,9 @@ func errorOf(ctx context.Context, err error) *Error {
 	var known *Error
 	if errors.As(err, &known) {
 		return known
+	}
+	if isClosing(err) {
+		return newError(ErrClosed, "the client is closed").because(err)
 	}
 	from, _ := status.FromError(err)
 	e := &Error{Code: from.Code(), Message: sentenceOf(from.Message())}
@@ -38,6 +42,12 @@ func errorOf(ctx context.Context, err error) *Error {
 		e.cause = context.Cause(ctx)
 	}
 	return e
+}
+
+// isClosing reports a call on a channel that was closed. Its code is that of a cancelled call, which may be repeated.
+func isClosing(err error) bool {
+	//lint:ignore SA1019 the code alone does not tell it from a call that its caller has cancelled
+	return errors.Is(err, grpc.ErrClientConnClosing)
 }
 
 func readDetails(e *Error, from *status.Status) {
