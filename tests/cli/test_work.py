@@ -152,9 +152,12 @@ def test_work_says_how_each_job_went(jobline, queue):
     "closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-", "2>/dev/full", ">/dev/full"]
 )
 def test_jobs_are_done_without_a_standard_stream(jobline, served, queue, closed):
-    """The next socket would have its number. A full disk under the log is no failure either."""
+    """The next socket would have its number. A full disk under the log is no failure either, but
+    one under the output of a command is, unless that is kept as the result.
+    """
     jobline("push", queue, "x", "--count", 3)
-    words = f"work {queue} {' '.join(IDLE)} --server {served['grpc']} -- cat"
+    kept = "--result" if closed == ">/dev/full" else ""
+    words = f"work {queue} {' '.join(IDLE)} {kept} --server {served['grpc']} -- cat"
     ended = subprocess.run(
         ["/bin/sh", "-c", f"exec {sys.executable} -m jobline.cli {words} {closed}"],
         capture_output=True,
