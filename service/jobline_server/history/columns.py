@@ -7,6 +7,7 @@ visited job by job, mostly in C.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -84,12 +85,15 @@ def _values_in(name: str, rows: Sequence[Rows], totals: Any) -> tuple[list[Any],
 
 def ids_of(rows: Sequence[Rows]) -> tuple[Any, Any]:
     """Returns the ids of the jobs as runs: where each begins, and how many it has."""
-    starts: list[int] = []
+    runs = sum([len(each.starts) for each in rows])
+    each_start = chain.from_iterable([each.starts for each in rows])
+    starts = np.fromiter(each_start, np.int64, runs)
+    if runs == sum([each.total for each in rows if each.starts]):
+        return starts, np.ones(runs, np.int64)
     counts: list[int] = []
     for each in rows:
-        starts += each.starts
         counts += [1] * len(each.starts) if each.counts is None else each.counts
-    return np.array(starts, np.int64), np.array(counts, np.int64)
+    return starts, np.array(counts, np.int64)
 
 
 def nested_of(name: str, rows: Sequence[Rows]) -> Nested:

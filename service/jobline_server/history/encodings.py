@@ -99,7 +99,9 @@ def counting(starts: Any, counts: Any) -> bytes:
 def _blocks(total: int, at: Any, steps: Any) -> bytes:
     """Encodes so many differences: those `at` these places are `steps`, all others 1."""
     count = -(-total // BLOCK)
-    numbers, rows = np.unique(at // BLOCK, return_inverse=True)
+    blocks = at // BLOCK
+    is_first = np.diff(blocks, prepend=-1) > 0
+    numbers, rows = blocks[is_first], np.cumsum(is_first) - 1
     steps_of = np.ones((len(numbers), BLOCK), np.int64)
     steps_of[rows, at % BLOCK] = steps
     least = steps_of.min(1)

@@ -61,6 +61,9 @@ class Completed:
             if mark is None:
                 mark = self._lots[first_id] = bytearray(count)
             for start, length in runs:
+                if length == 1:  # most, where jobs are acked in any order
+                    mark[start - first_id] = 1
+                    continue
                 mark[start - first_id : start - first_id + length] = b"\1" * length
 
     def _mark(self, job_id: int) -> None:
