@@ -60,9 +60,9 @@ def setting_schema(known: Schema, description: str, words: tuple[str, ...]) -> S
     if words:
         return {"enum": list(words), "description": description}
     if "ge" in known:
-        bounds = {"minimum": known["ge"], "maximum": known["le"], "pattern": SIZE}
+        bounds: Schema = {"minimum": known["ge"], "maximum": known["le"], "pattern": SIZE}
         return {"type": ["integer", "string"], **bounds, "description": description}
-    kept = {key: known[key] for key in ("type", "minimum", "maximum") if key in known}
+    kept: Schema = {key: known[key] for key in ("type", "minimum", "maximum") if key in known}
     if not kept:  # a path or nothing
         kept = {"type": "string"}
     return {**kept, "description": description}

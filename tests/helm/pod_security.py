@@ -1,8 +1,8 @@
 """The restricted pod security standard, as rules over a pod's spec.
 
-Source: https://kubernetes.io/docs/concepts/security/pod-security-standards/, its controls "Baseline"
-and "Restricted" in the order of that page. Two things are added that the standard leaves open: a
-root file system that is read-only, and no token of a service account.
+Source: https://kubernetes.io/docs/concepts/security/pod-security-standards/, its controls
+"Baseline" and "Restricted" in the order of that page. Two things are added that the standard leaves
+open: a root file system that is read-only, and no token of a service account.
 """
 
 from __future__ import annotations
