@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,12 @@ def test_the_chart_and_the_image_agree(said):
     assert ports == {int(port) for port in last.said["EXPOSE"][0].split()}
     assert container["image"].endswith(f":{last.environment['VERSION']}")
     assert "command" not in container, "the chart would not run what the image does"
+    # Variables win over the chart's file of settings, so they must say the same.
+    (text,) = (found["data"]["jobline.toml"] for found in of_kind("default", "ConfigMap"))
+    settings = tomllib.loads(text)
+    for name, value in last.environment.items():
+        if name.startswith("JOBLINE_"):
+            assert settings[name.removeprefix("JOBLINE_").lower()] == value
 
 
 @pytest.mark.root
