@@ -24,6 +24,7 @@ RELEASES = {
     "minimal": "jobline",
     "everything": "jobs",
     "tls-auth": "jobs",
+    "tls-backup": "jobs",
     "external-secrets": "jobs",
     "workers-keda": "jobs",
     "odd-names": "7.up-2.0",

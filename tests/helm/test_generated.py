@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from importlib.metadata import version
+from typing import Any
 
 import yaml
 
@@ -14,9 +15,9 @@ from tests.helm.rendering import CHART, ROOT, run
 SCRIPT = ROOT / "scripts" / "chart_values.py"
 
 
-def schema_of_settings() -> dict[str, dict[str, object]]:
+def schema_of_settings() -> dict[str, dict[str, Any]]:
     schema = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
-    found: dict[str, dict[str, object]] = schema["definitions"]["settings"]["properties"]
+    found: dict[str, dict[str, Any]] = schema["definitions"]["settings"]["properties"]
     return found
 
 

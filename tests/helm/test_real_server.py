@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tomllib
 from pathlib import Path
 
@@ -34,17 +35,22 @@ def container_of(values: str) -> tuple[Object, Object]:
 
 
 def sandbox_of(values: str, folder: Path) -> Sandbox:
-    """A sandbox with the mounts of a pod: what is no folder of the pod cannot be written."""
+    """A sandbox with the mounts of a pod: nothing else can be written. Secrets are folders of the
+    test, by the names of their volumes.
+    """
     pod, container = container_of(values)
     uid = pod["securityContext"].get("runAsUser", 7070)
-    (folder / "data").mkdir()
     (folder / "jobline.toml").write_text(settings_of(values))
     read_only = {SETTINGS: folder / "jobline.toml", str(ROOT): ROOT}
     writable = {}
     for mount in container["volumeMounts"]:
-        if mount["mountPath"] == DATA:
-            writable[DATA] = folder / "data"
-    run("chown", f"{uid}:{uid}", folder / "data")
+        path, outside = mount["mountPath"], folder / mount["name"]
+        if mount["name"] in {"data", "backup"}:
+            outside.mkdir()
+            os.chown(outside, uid, uid)
+            writable[path] = outside
+        elif mount["name"] not in {"tmp", "settings"}:
+            read_only[path] = outside
     variables = {
         entry["name"]: entry["value"] for entry in container.get("env", []) if "value" in entry
     }
@@ -89,6 +95,43 @@ def test_the_server_runs_as_the_chart_says(values, tmp_path):
 
 
 @pytest.mark.root
+@pytest.mark.skipif(
+    not {"tls_certificate", "health_listen", "backup_to"} <= Settings.model_fields.keys(),
+    reason="needs a server that knows TLS, backups and health_listen",
+)
+def test_a_server_with_tls_passes_its_probes_in_plain_text(tmp_path):
+    """The port that serves health alone has no TLS; all else has, by the name of the Service."""
+    _, container = container_of("tls-backup")
+    host = "jobs-jobline.jobs.svc"
+    certificate_for(host, tmp_path / "tls")
+    sandbox = sandbox_of("tls-backup", tmp_path)
+    with serving(sandbox, words_of("tls-backup"), tmp_path / "log") as running:
+        for kind in ("startup", "readiness", "liveness"):
+            assert probe(running, container[f"{kind}Probe"]) == "status: SERVING", kind
+        listing = (*("-authority", host, "127.0.0.1:7070"), "list")
+        authority = ("-cacert", tmp_path / "tls" / "tls.crt")
+        listed = running.beside(tool("grpcurl"), *authority, *listing)
+        assert "jobline.v1.JobService" in listed.stdout, listed.stderr
+        plain = running.beside(tool("grpcurl"), "-plaintext", "-max-time", "5", *listing)
+        assert plain.returncode != 0
+        health = running.beside(tool("grpcurl"), "-plaintext", "127.0.0.1:7072", "list")
+        assert "jobline.v1.JobService" not in health.stdout
+        assert running.stop() == 0
+
+
+def certificate_for(host: str, folder: Path) -> None:
+    """Makes a certificate that is its own authority, with its key."""
+    folder.mkdir()
+    made = run(
+        *(tool("openssl"), "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"),
+        *("-nodes", "-days", "2", "-subj", f"/CN={host}", "-addext", f"subjectAltName=DNS:{host}"),
+        *("-keyout", folder / "tls.key", "-out", folder / "tls.crt"),
+    )
+    assert made.returncode == 0, made.stderr
+    (folder / "tls.key").chmod(0o644)
+
+
+@pytest.mark.root
 def test_helm_test_finds_a_server_well(tmp_path):
     """The command of the pod of `helm test`, beside the server."""
     (pod,) = (found for found in of_kind("default", "Pod"))
@@ -111,7 +154,7 @@ def test_a_setting_that_the_server_does_not_know_would_stop_it():
 
 
 @pytest.mark.parametrize(
-    "values", ["default", "minimal", "workers-keda", "long-names", "everything"]
+    "values", ["default", "minimal", "workers-keda", "long-names", "tls-backup", "everything"]
 )
 def test_the_server_takes_the_settings(values, tmp_path):
     """Each file is one that `load_settings` reads; what only a newer server knows is left out."""
