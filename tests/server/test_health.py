@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from typing import Any
 
 import grpc
@@ -15,7 +14,7 @@ from grpc_health.v1.health_pb2_grpc import HealthStub
 from jobline.v1 import job_service_pb2
 from jobline.v1.job_service_pb2_grpc import JobServiceStub
 from jobline_server.testing import RunningServer, running_server
-from tests.server.conftest import connect
+from tests.server.conftest import connect, until
 from tests.server.streaming import opened
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
@@ -52,12 +51,10 @@ async def test_a_server_with_as_many_calls_as_it_serves_is_well(transport: str) 
     ):
         stub = JobServiceStub(channel)
         waiting = asyncio.ensure_future(stub.Pull(long_poll()))
-        # The server has the long poll as soon as it refuses a second call.
-        while True:
-            with suppress(aio.AioRpcError):
-                await stub.Pull(job_service_pb2.PullRequest(queues=[QUEUE], max_jobs=1))
-                continue
-            break
+        await until(lambda: server.server.admission.calls == 1)
+        with pytest.raises(aio.AioRpcError) as caught:
+            await stub.Pull(job_service_pb2.PullRequest(queues=[QUEUE], max_jobs=1))
+        assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
 
         assert (await HealthStub(channel).Check(asked())).status == SERVING
         assert (await HealthStub(channel).List(health_pb2.HealthListRequest())).statuses
