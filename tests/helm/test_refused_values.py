@@ -68,6 +68,10 @@ BAD: list[tuple[Object, str]] = [
     ({"workers": {"mail": {"image": WORKER, "runAsUser": 0}}}, "runAsUser"),
     ({"workers": {"mail": {"image": WORKER, "keda": {"metric": "length"}}}}, "metric"),
     ({"workers": {"mail": {"image": WORKER, "keda": {"queues": "x"}}}}, "queues"),
+    (
+        {"workers": {"mail": {"image": WORKER, "keda": {"activationBacklog": 1.5}}}},
+        "activationBacklog",
+    ),
     ({"workers": {"mail": {"image": WORKER, "maxUnavailable": "some"}}}, "maxUnavailable"),
     (
         {

@@ -1,5 +1,14 @@
+{{/* A number as people write it: Helm's whole ones are floats, and long ones would become 1e+07. */}}
+{{- define "jobline.number" -}}
+{{- if kindIs "float64" . -}}
+{{- if eq . (floor .) }}{{ int64 . }}{{ else }}{{ . }}{{ end -}}
+{{- else -}}
+{{- . -}}
+{{- end -}}
+{{- end -}}
+
 {{/* The settings file, TOML. What other values decide comes first; names and types of `config` are those
-     of the schema. A JSON string is a TOML string, too; whole numbers must not become 1e+07. */}}
+     of the schema. A JSON string is a TOML string, too. */}}
 {{- define "jobline.settings" -}}
 data = "/var/lib/jobline/data"
 listen = "0.0.0.0:7070"
@@ -31,7 +40,7 @@ backup_keep = {{ int64 .keep }}
 {{- range $name, $value := .Values.config }}
 {{- if kindIs "invalid" $value }}
 {{- else if kindIs "float64" $value }}
-{{ $name }} = {{ if eq $value (floor $value) }}{{ int64 $value }}{{ else }}{{ $value }}{{ end }}
+{{ $name }} = {{ include "jobline.number" $value }}
 {{- else }}
 {{ $name }} = {{ toJson $value }}
 {{- end }}

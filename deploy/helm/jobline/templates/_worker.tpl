@@ -12,7 +12,8 @@
 {{- toYaml $merged -}}
 {{- end -}}
 
-{{/* What scales a worker: dict root, name, full, keda. KEDA asks the server, which knows its queues. */}}
+{{/* What scales a worker: dict root, name, full, keda. KEDA asks the server, which knows its queues, and
+     which tells it at once of the first job (external-push). */}}
 {{- define "jobline.scaledObject" -}}
 {{- $secret := include "jobline.clientSecret" (dict "root" .root "own" .keda.existingSecret) -}}
 {{- $tls := .root.Values.tls.existingSecret }}
@@ -47,7 +48,7 @@ spec:
   pollingInterval: {{ int64 .keda.pollingInterval }}
   cooldownPeriod: {{ int64 .keda.cooldownPeriod }}
   triggers:
-    - type: external
+    - type: external-push
       metadata:
         scalerAddress: {{ include "jobline.address" .root }}
         queue: {{ default .name .keda.queue | quote }}
@@ -55,7 +56,7 @@ spec:
         {{- range $key := list "targetBacklogPerReplica" "activationBacklog" }}
         {{- $value := get $.keda $key }}
         {{- if not (kindIs "invalid" $value) }}
-        {{ $key }}: {{ toString $value | quote }}
+        {{ $key }}: {{ include "jobline.number" $value | quote }}
         {{- end }}
         {{- end }}
         {{- if $tls }}
