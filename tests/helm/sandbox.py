@@ -56,19 +56,19 @@ class Sandbox:
     def _mounts(self) -> list[str]:
         machine = {"/usr": Path("/usr"), str(PYTHON): PYTHON}
         read_only = {**machine, **self.read_only}
-        options: list[str] = []
+        # First, as a checkout may be in /tmp.
+        options = ["--proc", "/proc", "--dev", "/dev", "--perms", "1777", "--tmpfs", "/tmp"]
         # Bubblewrap makes folders above a mount for their owner alone.
         above = {
             str(parent) for path in {**read_only, **self.writable} for parent in Path(path).parents
         }
-        for path in sorted(above - {"/"} - set(read_only)):
+        for path in sorted(above - {"/", "/tmp"} - set(read_only)):
             if not any(path.startswith(f"{mounted}/") for mounted in read_only):
                 options += ["--perms", "0755", "--dir", path]
         for path in ("/usr", *sorted(read_only.keys() - {"/usr"})):
             options += ["--ro-bind", str(read_only[path]), path]
         for name in ("bin", "lib", "lib64", "sbin"):
             options += ["--symlink", f"usr/{name}", f"/{name}"]
-        options += ["--proc", "/proc", "--dev", "/dev", "--perms", "1777", "--tmpfs", "/tmp"]
         for path, outside in sorted(self.writable.items()):
             options += ["--bind", str(outside), path]
         return [*options, "--remount-ro", "/"]
