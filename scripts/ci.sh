@@ -73,12 +73,13 @@ install_tools() {
   command -v ruby >/dev/null || apt_install ruby || echo "missing: ruby"
   command -v mcs >/dev/null || apt_install mono-mcs mono-runtime libmono-system-net-http4.0-cil || echo "missing: mono"
   install_grpcurl || echo "missing: grpcurl (what needs it is skipped and says so)"
+  scripts/helm_tools.sh
   python3 --version
   command -v h2load grpcurl curl node || true
 }
 
 step tools install_tools
-step toolchains scripts/left_out.sh go node
+step toolchains scripts/left_out.sh go node helm
 step setup make setup
 step gen-check make gen-check
 step lint make lint

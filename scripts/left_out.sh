@@ -29,6 +29,7 @@ look mono 'command -v mcs' 'the program in C# of docs/clients.md' 'apt-get insta
 look java 'command -v java' 'the program in Java of docs/clients.md' 'apt-get install default-jdk-headless'
 look grpcurl grpcurl 'what README.md shows with grpcurl' 'go install …/grpcurl, as scripts/ci.sh does'
 look postgresql postgresql 'the outbox on PostgreSQL' 'apt-get install postgresql'
+look helm 'test -x .tools/bin/helm4' 'the chart for Kubernetes and the image' 'make helm-setup'
 look openssl 'command -v openssl' 'webhooks over TLS' 'apt-get install openssl'
 look strace 'command -v strace' 'the system calls of a commit' 'apt-get install strace'
 if [ -n "$wanted" ] && [ "$missing" -ne 0 ]; then exit 1; fi

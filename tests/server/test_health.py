@@ -11,13 +11,15 @@ from grpc import aio
 from grpc_health.v1 import health_pb2
 from grpc_health.v1.health_pb2_grpc import HealthStub
 
+from jobline.v1 import job_service_pb2
 from jobline.v1.job_service_pb2_grpc import JobServiceStub
 from jobline_server.testing import RunningServer, running_server
-from tests.server.conftest import connect
+from tests.server.conftest import connect, until
 from tests.server.streaming import opened
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
+QUEUE = job_service_pb2.QueueWeight(queue="mail")
 UNKNOWN = health_pb2.HealthCheckResponse.SERVICE_UNKNOWN
 
 
@@ -32,6 +34,31 @@ async def test_a_ready_server_is_serving(filled: aio.Channel, service: str) -> N
     reply = await HealthStub(filled).Check(asked(service))
 
     assert reply.status == SERVING
+
+
+def long_poll() -> job_service_pb2.PullRequest:
+    """A request that waits for a job."""
+    request = job_service_pb2.PullRequest(queues=[QUEUE], max_jobs=1)
+    request.wait.FromSeconds(60)
+    return request
+
+
+async def test_a_server_with_as_many_calls_as_it_serves_is_well(transport: str) -> None:
+    """Long polls count as calls; a probe that is refused would have the server killed."""
+    async with (
+        running_server(transport=transport, max_calls=1) as server,
+        connect(server.address) as channel,
+    ):
+        stub = JobServiceStub(channel)
+        waiting = asyncio.ensure_future(stub.Pull(long_poll()))
+        await until(lambda: server.server.admission.calls == 1)
+        with pytest.raises(aio.AioRpcError) as caught:
+            await stub.Pull(job_service_pb2.PullRequest(queues=[QUEUE], max_jobs=1))
+        assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+
+        assert (await HealthStub(channel).Check(asked())).status == SERVING
+        assert (await HealthStub(channel).List(health_pb2.HealthListRequest())).statuses
+        waiting.cancel()
 
 
 async def test_a_service_that_is_not_there_is_not_found(filled: aio.Channel) -> None:

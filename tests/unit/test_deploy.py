@@ -27,22 +27,11 @@ def instructions() -> list[tuple[str, str]]:
     return [(word, rest) for word, _, rest in (line.partition(" ") for line in lines)]
 
 
-def test_the_image_is_built_from_what_is_there() -> None:
-    """Trial D13: every file that is copied in stands in the repository, and is not left out."""
-    copied = [shlex.split(rest)[:-1] for word, rest in instructions() if word == "COPY"]
-    ignored = (ROOT / ".dockerignore").read_text().split()
-    for name in (name for names in copied for name in names if not name.startswith(("-", "/opt"))):
-        assert (ROOT / name).exists(), name
-        assert name not in ignored
-
-
 def test_the_image_says_only_what_the_server_knows() -> None:
-    """Trial D13: variables are settings, the user is not root, the server is what runs."""
+    """Trial D13: variables are settings. What runs, and as whom: tests/helm/test_image.py."""
     said = dict(instructions())
     for variable in re.findall(r"JOBLINE_(\w+)=", said["ENV"]):
         assert variable.lower() in Settings.model_fields
-    assert said["USER"] == "jobline"
-    assert said["ENTRYPOINT"] == '["python", "-m", "jobline_server"]'
 
 
 def test_the_unit_starts_the_server_with_flags_that_it_knows() -> None:

@@ -23,8 +23,9 @@ TARGET = re.compile(r"^([a-z][a-z-]*):", re.MULTILINE)
 
 
 def documents() -> list[Path]:
-    """README, the other documents at the root, docs/, and the client's README."""
+    """README, the other documents at the root, docs/, and the READMEs of clients and chart."""
     found = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    found += (ROOT / "deploy").rglob("README.md")
     return sorted([*found, *(ROOT / "clients").glob("*/README.md")])
 
 

@@ -34,7 +34,8 @@ FOREIGN_WORDS = re.compile(
 def modules() -> list[Path]:
     """Every Python file of the project that a person wrote."""
     found = (path for folder in CODE for path in (ROOT / folder).rglob("*.py"))
-    return sorted(path for path in found if "_pb2" not in path.name)
+    left_out = ("_pb2", "node_modules")
+    return sorted(path for path in found if not any(word in str(path) for word in left_out))
 
 
 def go_files() -> list[Path]:

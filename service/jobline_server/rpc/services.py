@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from grpc_health.v1 import health_pb2
@@ -23,6 +23,7 @@ from jobline.v1 import (
 )
 from jobline_server.engine.values import AckLevel
 from jobline_server.rpc.admin_service import AdminService
+from jobline_server.rpc.admission import Admission
 from jobline_server.rpc.batch_service import BatchService
 from jobline_server.rpc.client_rates import ClientRates
 from jobline_server.rpc.convert.options import OptionsTable
@@ -109,6 +110,10 @@ def _with_health(
     handlers: dict[str, Handler] = {}
     for descriptor, servicer in served:
         handlers |= _of(guard, descriptor, servicer)
+    # Answered however many calls are open: else a supervisor would kill a server that is only busy.
+    # Watch, which stays open, counts with the others.
+    uncounted = _of(replace(guard, admission=Admission()), health_descriptor, health)
+    handlers |= {path: made for path, made in uncounted.items() if not path.endswith("/Watch")}
     methods = {
         f"/{descriptor.full_name}/{method.name}": method
         for descriptor, _ in served

@@ -1,0 +1,65 @@
+{{/* A number as people write it: Helm's whole ones are floats, and long ones would become 1e+07. */}}
+{{- define "jobline.number" -}}
+{{- if kindIs "float64" . -}}
+{{- if eq . (floor .) }}{{ int64 . }}{{ else }}{{ . }}{{ end -}}
+{{- else -}}
+{{- . -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The settings file, TOML. What other values decide comes first; names and types of `config` are those
+     of the schema. A JSON string is a TOML string, too. */}}
+{{- define "jobline.settings" -}}
+data = "/var/lib/jobline/data"
+listen = "0.0.0.0:7070"
+http = "0.0.0.0:7071"
+{{- if ne (include "jobline.healthPort" .) "7070" }}
+health_listen = "0.0.0.0:7072"
+{{- end }}
+{{- with .Values.tls }}
+{{- if .existingSecret }}
+tls_certificate = "/etc/jobline/tls/{{ .certificateKey }}"
+tls_key = "/etc/jobline/tls/{{ .privateKeyKey }}"
+{{- end }}
+{{- if .clientCa.existingSecret }}
+tls_client_ca = "/etc/jobline/client-ca/{{ .clientCa.key }}"
+{{- end }}
+{{- end }}
+{{- with .Values.auth }}
+{{- if .existingSecret }}
+auth = "/etc/jobline/auth/{{ .key }}"
+{{- end }}
+{{- end }}
+{{- with .Values.backup }}
+{{- if .enabled }}
+backup_to = {{ default "/var/lib/jobline-backup" .to | toJson }}
+backup_every_seconds = {{ int64 .everySeconds }}
+backup_keep = {{ int64 .keep }}
+{{- end }}
+{{- end }}
+{{- range $name, $value := .Values.config }}
+{{- if kindIs "invalid" $value }}
+{{- else if kindIs "float64" $value }}
+{{ $name }} = {{ include "jobline.number" $value }}
+{{- else }}
+{{ $name }} = {{ toJson $value }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* Values that do not go together, each refused by name. */}}
+{{- define "jobline.refusals" -}}
+{{- if and .Values.tls.clientCa.existingSecret (not .Values.tls.existingSecret) -}}
+{{- fail "tls.clientCa needs tls.existingSecret: certificates of clients are asked for over TLS alone" -}}
+{{- end -}}
+{{- if and .Values.prometheusRule.enabled (not .Values.serviceMonitor.enabled) -}}
+{{- fail "prometheusRule needs serviceMonitor.enabled: its alerts are about the metrics that it scrapes" -}}
+{{- end -}}
+{{- range $name, $worker := .Values.workers -}}
+{{- $keda := default dict $worker.keda -}}
+{{- if and $keda.enabled $.Values.auth.existingSecret
+      (not (include "jobline.clientSecret" (dict "root" $ "own" $keda.existingSecret))) -}}
+{{- fail (printf "workers.%s.keda needs existingSecret, or tls.clientCertificate, where auth is set: KEDA sends no token, so it must have a certificate" $name) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}

@@ -1,0 +1,127 @@
+"""What the chart makes, beside what it made before, by Helm 3 and Helm 4."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.helm.rendering import (
+    CHART,
+    GOLDEN,
+    HELMS,
+    NAMESPACE,
+    RELEASES,
+    VALUES,
+    Object,
+    manifest,
+    objects,
+    of_kind,
+    run,
+    tool,
+)
+
+NEW = "GOLDEN"
+# Thousands of lines that no value changes.
+DASHBOARD = re.compile(r"(\.json: \|\n)(?:    .*\n)+")
+
+
+def by_name(found: list[Object]) -> dict[str, Object]:
+    named = {f"{entry['kind']}/{entry['metadata']['name']}": entry for entry in found}
+    assert len(named) == len(found), "two objects have one name"
+    return named
+
+
+@pytest.mark.parametrize("helm", HELMS)
+@pytest.mark.parametrize("values", RELEASES)
+def test_helm_finds_nothing_to_complain_about(helm, values):
+    """`lint --strict`: warnings are errors."""
+    done = run(tool(helm), "lint", "--strict", CHART, "--values", VALUES / f"{values}.yaml")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("values", RELEASES)
+def test_manifests_are_as_they_were(values):
+    """What a change of the chart changes in a cluster is part of its diff. `make helm-golden`
+    writes the files anew.
+    """
+    golden = GOLDEN / f"{values}.yaml"
+    text = DASHBOARD.sub(r"\1    (files/dashboard.json)\n", manifest("helm4", values))
+    if os.environ.get(NEW):
+        golden.write_text(text, encoding="utf-8")
+    assert text == golden.read_text(encoding="utf-8"), f"{golden.name}: see `make helm-golden`"
+
+
+@pytest.mark.parametrize("values", RELEASES)
+def test_both_helms_make_the_same(values):
+    """Helm 3 and 4 differ in the order of objects alone."""
+    assert by_name(objects(values, "helm3")) == by_name(objects(values, "helm4"))
+
+
+def test_the_notes_say_how_to_reach_the_server():
+    """A dry run on the client makes the notes, which `template` leaves out. Helm 3 asks a cluster
+    even then.
+    """
+    done = run(
+        *(tool("helm4"), "install", "jobs", CHART, "--namespace", NAMESPACE),
+        *("--dry-run=client", "--values", VALUES / "tls-auth.yaml"),
+        env={**os.environ, "KUBECONFIG": "/nonexistent"},
+    )
+    assert done.returncode == 0, done.stderr
+    notes = done.stdout.partition("NOTES:")[2]
+    assert (
+        'grpcurl -H "authorization: Bearer $JOBLINE_TOKEN" -authority jobs-jobline.jobs.svc'
+        in notes
+    )
+    assert "There are no backups" in notes
+
+
+def test_the_schemas_of_kubernetes_take_every_object(tmp_path):
+    """Strict: no field that Kubernetes does not know. The other kinds are in test_kinds.py."""
+    files: list[Path] = []
+    for values in RELEASES:
+        for number, found in enumerate(objects(values)):
+            if "coreos" not in found["apiVersion"] and "keda" not in found["apiVersion"]:
+                file = tmp_path / f"{values}-{number}.json"
+                file.write_text(json.dumps(found))
+                files.append(file)
+    for version in ("1.27.0", "1.37.0"):
+        done = run(tool("kubernetes-validate"), "--strict", "--no-warn", "-k", version, *files)
+        failed = [line for line in done.stdout.splitlines() if "INFO" not in line]
+        assert done.returncode == 0, "\n".join(failed) + done.stderr
+
+
+def test_the_settings_of_values_arrive_as_they_were_written():
+    """Numbers stay numbers, also long ones; texts keep their quotes."""
+    import tomllib  # noqa: PLC0415
+
+    (settings,) = (
+        found["data"]["jobline.toml"]
+        for found in of_kind("everything", "ConfigMap")
+        if "jobline.toml" in found["data"]
+    )
+    read = tomllib.loads(settings)
+    given = yaml.safe_load((VALUES / "everything.yaml").read_text())["config"]
+    assert given.items() <= read.items()
+    assert read["backup_every_seconds"] == 3600
+    (settings,) = (
+        found["data"]["jobline.toml"]
+        for found in of_kind("odd-names", "ConfigMap")
+        if "jobline.toml" in found["data"]
+    )
+    assert tomllib.loads(settings)["http_cors_origins"] == 'https://a.example, http://"b"'
+
+
+def test_a_change_of_a_setting_restarts_the_server():
+    """The pod has a sum of the settings, and nothing that an upgrade of the chart alone changes."""
+    (default,), (other,) = of_kind("default", "StatefulSet"), of_kind("everything", "StatefulSet")
+    sums = [
+        found["spec"]["template"]["metadata"]["annotations"]["checksum/settings"]
+        for found in (default, other)
+    ]
+    assert sums[0] != sums[1]
+    assert "helm.sh/chart" not in default["spec"]["template"]["metadata"]["labels"]

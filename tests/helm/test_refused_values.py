@@ -1,0 +1,118 @@
+"""Wrong values are refused, by name, before anything is sent to a cluster."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import yaml
+
+from tests.helm.rendering import CHART, HELMS, Object, run, tool
+
+WORKER = {"repository": "w", "tag": "1"}
+BAD: list[tuple[Object, str]] = [
+    ({"replicas": 2}, "replicas"),
+    ({"replicaCount": 2}, "replicaCount"),
+    ({"imagee": {}}, "imagee"),
+    ({"image": {"repo": "x"}}, "repo"),
+    ({"image": {"repository": ""}}, "repository"),
+    ({"image": {"digest": "sha256:1"}}, "digest"),
+    ({"image": {"pullPolicy": "Sometimes"}}, "pullPolicy"),
+    ({"imagePullSecrets": [{"name": "x"}]}, "imagePullSecrets"),
+    ({"fullnameOverride": "Jobs"}, "fullnameOverride"),
+    ({"fullnameOverride": "a" * 41}, "fullnameOverride"),
+    ({"config": {"listen": "0.0.0.0:1"}}, "listen"),
+    ({"config": {"tls_key": "/x"}}, "tls_key"),
+    ({"config": {"max_payload": 1}}, "max_payload"),
+    ({"config": {"shards": 2000}}, "shards"),
+    ({"config": {"shards": "many"}}, "shards"),
+    ({"config": {"max_payload_bytes": 1}}, "max_payload_bytes"),
+    ({"config": {"max_payload_bytes": "64 apples"}}, "max_payload_bytes"),
+    ({"config": {"log_level": "loud"}}, "log_level"),
+    ({"config": {"uvloop": "yes"}}, "uvloop"),
+    ({"persistence": {"size": "big"}}, "size"),
+    ({"persistence": {"accessMode": "ReadWriteMany"}}, "accessMode"),
+    ({"persistence": {"whenDeleted": "Maybe"}}, "whenDeleted"),
+    ({"tls": {"secretName": "x"}}, "secretName"),
+    ({"tls": {"existingSecret": "Über"}}, "existingSecret"),
+    ({"tls": {"clientCa": {"existingSecret": "x"}}}, "tls.clientCa needs tls.existingSecret"),
+    ({"auth": {"existingSecret": "x", "keys": "y"}}, "keys"),
+    ({"backup": {"keep": -1}}, "keep"),
+    ({"backup": {"everySeconds": 0.5}}, "everySeconds"),
+    ({"backup": {"schedule": "0 0 * * *"}}, "schedule"),
+    ({"service": {"grpcPort": 0}}, "grpcPort"),
+    ({"service": {"type": "ExternalName"}}, "type"),
+    ({"resources": {"limits": {"memory": "lots"}}}, "memory"),
+    ({"resources": {"limit": {}}}, "limit"),
+    ({"extraEnv": [{"nam": "A"}]}, "nam"),
+    ({"extraEnv": [{"name": "A", "value": 1}]}, "value"),
+    ({"podSecurity": {"runAsUser": 0}}, "runAsUser"),
+    ({"podSecurity": {"privileged": True}}, "privileged"),
+    ({"securityContext": {}}, "securityContext"),
+    ({"podAnnotations": {"a": 1}}, "podAnnotations"),
+    ({"tolerations": [{"effects": "NoExecute"}]}, "effects"),
+    ({"affinity": {"nodeAfinity": {}}}, "nodeAfinity"),
+    ({"podDisruptionBudget": {"maxUnavailable": 1}}, "maxUnavailable"),
+    ({"networkPolicy": {"clients": [{}]}}, "clients"),
+    ({"networkPolicy": {"clients": [{"namespace": "x"}]}}, "namespace"),
+    ({"serviceMonitor": {"interval": "often"}}, "interval"),
+    ({"prometheusRule": {"alerts": {"JoblineIsSad": {}}}}, "JoblineIsSad"),
+    ({"prometheusRule": {"alerts": {"JoblineDown": {"severity": "bad"}}}}, "severity"),
+    ({"prometheusRule": {"enabled": True}}, "prometheusRule needs serviceMonitor.enabled"),
+    ({"grafanaDashboard": {"label": {}}}, "label"),
+    ({"workers": {"mail": {}}}, "image"),
+    ({"workers": {"mail": {"image": {"tag": "1"}}}}, "repository"),
+    ({"workers": {"mail": {"image": {"repository": "w"}}}}, "tag or a digest"),
+    ({"workers": {"Mail": {"image": WORKER}}}, "Mail"),
+    ({"workers": {"a" * 21: {"image": WORKER}}}, "a" * 21),
+    ({"workers": {"mail": {"image": WORKER, "replicaz": 1}}}, "replicaz"),
+    ({"workers": {"mail": {"image": WORKER, "runAsUser": 0}}}, "runAsUser"),
+    ({"workers": {"mail": {"image": WORKER, "keda": {"metric": "length"}}}}, "metric"),
+    ({"workers": {"mail": {"image": WORKER, "keda": {"queues": "x"}}}}, "queues"),
+    (
+        {"workers": {"mail": {"image": WORKER, "keda": {"activationBacklog": 1.5}}}},
+        "activationBacklog",
+    ),
+    ({"workers": {"mail": {"image": WORKER, "maxUnavailable": "some"}}}, "maxUnavailable"),
+    (
+        {
+            "auth": {"existingSecret": "x"},
+            "workers": {"mail": {"image": WORKER, "keda": {"enabled": True}}},
+        },
+        "workers.mail.keda needs existingSecret",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("helm", HELMS)
+@pytest.mark.parametrize(
+    ("values", "said"), BAD, ids=[f"{said}-{n}" for n, (_, said) in enumerate(BAD)]
+)
+def test_a_wrong_value_is_refused_by_name(helm, values, said, tmp_path):
+    """Else it would be ignored in silence, or fail in a pod that nobody looks at."""
+    file = tmp_path / "values.yaml"
+    file.write_text(yaml.safe_dump(values))
+    done = run(tool(helm), "template", "jobs", CHART, "--values", file)
+    assert done.returncode != 0
+    assert said in done.stderr
+
+
+def test_every_object_of_the_schema_is_closed_and_described():
+    """Either its properties are named and there are no others, or all of them are of one kind."""
+    schema = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
+
+    def check(node: object, path: str) -> None:
+        if isinstance(node, list):
+            for number, entry in enumerate(node):
+                check(entry, f"{path}[{number}]")
+        elif isinstance(node, dict):
+            if node.get("type") == "object" and path != "$.properties.global":
+                assert node.get("additionalProperties") is False or node["additionalProperties"], (
+                    path
+                )
+            for name, entry in node.items():
+                check(entry, f"{path}.{name}")
+
+    check(schema, "$")
+    for name, node in schema["properties"].items():
+        assert "description" in node, name
