@@ -36,7 +36,9 @@ from jobline_server.telemetry.calls import CallMeters
 from jobline_server.telemetry.log import logger
 
 if TYPE_CHECKING:
+    from jobline_server.auth.authenticator import Authenticator
     from jobline_server.http_port import HttpApp
+    from jobline_server.rpc.access.guarding import Access
     from jobline_server.runtime.exporter import Exporter
 
 LOG = logger("app")
@@ -74,6 +76,8 @@ class Server:
         self._services: Services | None = None
         self._background: Background | None = None
         self._app: HttpApp | None = None
+        self._authenticator: Authenticator | None = None
+        self.access: Access | None = None
         self.exporter: Exporter | None = None
         self._hastened = asyncio.Event()
         self._stopping: asyncio.Task[None] | None = None
@@ -105,6 +109,7 @@ class Server:
     async def start(self) -> None:
         """Opens everything. If a step fails, closes what the steps before have opened."""
         order = (
+            self._read_auth,
             self._open_runtime,
             self._start_background,
             self._serve_grpc,
@@ -134,6 +139,7 @@ class Server:
             self._stop_background,
             self._close_runtime,
             self._close_exporter,
+            self._close_auth,
         )
         failure: Exception | None = None
         for step in order:
@@ -148,6 +154,14 @@ class Server:
     def hasten(self) -> None:
         """Ends the time that `stop` gives workers to finish."""
         self._hastened.set()
+
+    async def _read_auth(self) -> None:
+        """Reads who may call, before anything is opened; keys of issuers may be fetched later."""
+        if self.settings.auth is not None:
+            from jobline_server.access_port import read_auth
+
+            self._authenticator = read_auth(self.settings.auth, perf_counter)
+            await self._authenticator.fetch_keys()
 
     async def _open_runtime(self) -> None:
         settings = self.settings
@@ -187,12 +201,18 @@ class Server:
     async def _start_background(self) -> None:
         runtime = self.runtime
         tasks = make_tasks(runtime, self.settings, version=VERSION, moves=self.clock.moves)
+        if self._authenticator is not None:
+            from jobline_server.access_port import make_access, make_task
+
+            self.access = make_access(self._authenticator, runtime, self.admission, perf_counter)
+            tasks.append(make_task(self.access))
         self._background = Background(tasks, runtime.core)
         self._background.start()
 
     async def _serve_grpc(self) -> None:
         guard = Guard(perf_counter, self.meters, new_name(), self.admission)
         guard.replies_outlive = self.transport == "grpcio"
+        guard.access = self.access
         self._services = make_services(
             self.runtime,
             guard,
@@ -219,6 +239,7 @@ class Server:
             version=VERSION,
             transport=self.transport,
             is_ready=self._is_ready,
+            access=self.access,
         )
         self._app = make_app(
             self.settings,
@@ -228,6 +249,7 @@ class Server:
             self.admission,
             self.addresses[0],
             version=VERSION,
+            access=self.access,
         )
         self.http = await self._doors.open_http(self._app)
 
@@ -275,6 +297,10 @@ class Server:
     async def _close_runtime(self) -> None:
         if self._runtime is not None:
             await self._runtime.stop()
+
+    async def _close_auth(self) -> None:
+        if self._authenticator is not None:
+            await self._authenticator.close()
 
     async def _close_exporter(self) -> None:
         if self.exporter is not None:

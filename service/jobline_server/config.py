@@ -25,6 +25,7 @@ from jobline_server.history_settings import HistorySettings
 from jobline_server.setting_types import (
     Address,
     Directory,
+    File,
     Jobs,
     KeptSeconds,
     Origins,
@@ -89,6 +90,11 @@ class Settings(HistorySettings):
     )
     max_http_connections: int = Field(
         default=2_000, ge=10, le=100_000, description="Connections to `http`, 10 … 100,000."
+    )
+    auth: File = Field(
+        default=None,
+        description="File (TOML) of API keys, JWT issuers, certificates and roles; who is not "
+        "allowed there is refused. Read again when it changes. Empty: everybody may call.",
     )
     transport: Literal["auto", "grpcio", "native"] = Field(
         default="auto",

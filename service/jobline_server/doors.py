@@ -56,6 +56,7 @@ class OwnDoors:
             self._settings.listen_addresses,
             payload_bytes_max=int(self._settings.max_payload_bytes),
             admission=admission,
+            reads_metadata=bool(self._settings.auth),
         )
         return self._serving.addresses
 

@@ -62,6 +62,7 @@ def _extra_bytes(opening: Open) -> int:
 async def _serve(
     stream: WorkerStream, frame: WorkerFrame, frames: Frames, broken_seconds: float
 ) -> None:
+    frames.attach(stream.break_off)
     try:
         stream.receive(frame)
         await _read_and_write(frames, stream, broken_seconds)

@@ -74,13 +74,18 @@ async def serve(
     *,
     payload_bytes_max: int,
     admission: Admission,
+    reads_metadata: bool = False,
 ) -> Serving:
-    """Starts serving at all addresses, `HOST:PORT` or `unix:PATH`; port 0 picks a free one."""
+    """Starts serving at all addresses, `HOST:PORT` or `unix:PATH`; port 0 picks a free one.
+    `reads_metadata`: handlers want the metadata of calls, which costs the native transport.
+    """
     for address in listen:
         check_address(address)
     options = channel_options(payload_bytes_max)
     if transport == "native":
-        return await serve_native(handlers, listen, options, admission)
+        return await serve_native(
+            handlers, listen, options, admission, reads_metadata=reads_metadata
+        )
     return await serve_grpcio(handlers, listen, options)
 
 
@@ -100,6 +105,8 @@ async def serve_native(
     listen: Sequence[str],
     options: list[tuple[str, int]],
     admission: Admission,
+    *,
+    reads_metadata: bool,
 ) -> Serving:
     """Starts a native port per address, and one grpc.aio server for the streams of all."""
     # Imported here because it is an extra.
@@ -109,7 +116,8 @@ async def serve_native(
     ports: list[NativePort] = []
 
     def listened(address: str) -> int:
-        ports.append(NativePort(address, unary, dict(options), admission))
+        port = NativePort(address, unary, dict(options), admission, reads_metadata=reads_metadata)
+        ports.append(port)
         return ports[-1].number
 
     addresses = [_bound(address, listened) for address in listen]
