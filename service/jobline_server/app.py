@@ -14,6 +14,7 @@ from os import urandom
 from time import perf_counter
 from typing import TYPE_CHECKING, TypeVar
 
+from jobline_server.authentication import Authentication
 from jobline_server.background.periodic import Background
 from jobline_server.config import Settings
 from jobline_server.doors import Doors, OwnDoors
@@ -28,17 +29,15 @@ from jobline_server.runtime.core import Core
 from jobline_server.runtime.opening import open_runtime
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.runtime.waiting import first_of
-from jobline_server.storage.recovery import SetApart
 from jobline_server.storage.sqlite.directory import stores_in
 from jobline_server.storage.sqlite.losses import Losses
 from jobline_server.storage.sqlite.store import SqliteSettings
 from jobline_server.telemetry.calls import CallMeters
 from jobline_server.telemetry.log import logger
+from jobline_server.telemetry.losses import report_damage, report_loss
 
 if TYPE_CHECKING:
-    from jobline_server.auth.authenticator import Authenticator
     from jobline_server.http_port import HttpApp
-    from jobline_server.rpc.access.guarding import Access
     from jobline_server.runtime.exporter import Exporter
 
 LOG = logger("app")
@@ -76,8 +75,7 @@ class Server:
         self._services: Services | None = None
         self._background: Background | None = None
         self._app: HttpApp | None = None
-        self._authenticator: Authenticator | None = None
-        self.access: Access | None = None
+        self.authentication = Authentication(settings)
         self.exporter: Exporter | None = None
         self._hastened = asyncio.Event()
         self._stopping: asyncio.Task[None] | None = None
@@ -109,7 +107,7 @@ class Server:
     async def start(self) -> None:
         """Opens everything. If a step fails, closes what the steps before have opened."""
         order = (
-            self._read_auth,
+            self.authentication.read,
             self._open_runtime,
             self._start_background,
             self._serve_grpc,
@@ -139,7 +137,7 @@ class Server:
             self._stop_background,
             self._close_runtime,
             self._close_exporter,
-            self._close_auth,
+            self.authentication.close,
         )
         failure: Exception | None = None
         for step in order:
@@ -155,17 +153,9 @@ class Server:
         """Ends the time that `stop` gives workers to finish."""
         self._hastened.set()
 
-    async def _read_auth(self) -> None:
-        """Reads who may call, before anything is opened; keys of issuers may be fetched later."""
-        if self.settings.auth is not None:
-            from jobline_server.access_port import read_auth
-
-            self._authenticator = read_auth(self.settings.auth, perf_counter)
-            await self._authenticator.fetch_keys()
-
     async def _open_runtime(self) -> None:
         settings = self.settings
-        losses = Losses(settings.accept_loss, _report_loss)
+        losses = Losses(settings.accept_loss, report_loss)
         stores = stores_in(
             settings.data,
             SqliteSettings(
@@ -181,7 +171,7 @@ class Server:
                 clock=self.clock,
                 settings=runtime_settings(settings),
                 new_name=new_name,
-                report=_report_damage,
+                report=report_damage,
                 exporter=self._make_exporter(),
             )
         except BaseException:
@@ -201,18 +191,14 @@ class Server:
     async def _start_background(self) -> None:
         runtime = self.runtime
         tasks = make_tasks(runtime, self.settings, version=VERSION, moves=self.clock.moves)
-        if self._authenticator is not None:
-            from jobline_server.access_port import make_access, make_task
-
-            self.access = make_access(self._authenticator, runtime, self.admission, perf_counter)
-            tasks.append(make_task(self.access))
+        tasks += self.authentication.start(runtime, self.admission)
         self._background = Background(tasks, runtime.core)
         self._background.start()
 
     async def _serve_grpc(self) -> None:
         guard = Guard(perf_counter, self.meters, new_name(), self.admission)
         guard.replies_outlive = self.transport == "grpcio"
-        guard.access = self.access
+        guard.access = self.authentication.access
         self._services = make_services(
             self.runtime,
             guard,
@@ -239,7 +225,7 @@ class Server:
             version=VERSION,
             transport=self.transport,
             is_ready=self._is_ready,
-            access=self.access,
+            access=self.authentication.access,
         )
         self._app = make_app(
             self.settings,
@@ -249,7 +235,7 @@ class Server:
             self.admission,
             self.addresses[0],
             version=VERSION,
-            access=self.access,
+            access=self.authentication.access,
         )
         self.http = await self._doors.open_http(self._app)
 
@@ -298,10 +284,6 @@ class Server:
         if self._runtime is not None:
             await self._runtime.stop()
 
-    async def _close_auth(self) -> None:
-        if self._authenticator is not None:
-            await self._authenticator.close()
-
     async def _close_exporter(self) -> None:
         if self.exporter is not None:
             await self.exporter.stop()
@@ -316,11 +298,3 @@ def _started(part: T | None) -> T:
 def new_name() -> str:
     """Returns a unique name, for sessions, operations and incidents."""
     return urandom(8).hex()
-
-
-def _report_loss(what: str) -> None:
-    LOG.error("loss accepted", what=what)
-
-
-def _report_damage(damage: SetApart) -> None:
-    LOG.error("set apart", shard=damage.shard, what=damage.what, why=damage.why)

@@ -20,12 +20,11 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from jobline_server.door_settings import DoorSettings
 from jobline_server.environment import is_of_others
-from jobline_server.history_settings import HistorySettings
 from jobline_server.setting_types import (
     Address,
     Directory,
-    File,
     Jobs,
     KeptSeconds,
     Origins,
@@ -43,7 +42,7 @@ class ConfigurationError(Exception):
     """The settings cannot be applied; the message names the setting, why, and what is allowed."""
 
 
-class Settings(HistorySettings):
+class Settings(DoorSettings):
     """The settings of a server. Sizes may be written as `64MiB`."""
 
     model_config = SettingsConfigDict(
@@ -90,11 +89,6 @@ class Settings(HistorySettings):
     )
     max_http_connections: int = Field(
         default=2_000, ge=10, le=100_000, description="Connections to `http`, 10 … 100,000."
-    )
-    auth: File = Field(
-        default=None,
-        description="File (TOML) of API keys, JWT issuers, certificates and roles; who is not "
-        "allowed there is refused. Read again when it changes. Empty: everybody may call.",
     )
     transport: Literal["auto", "grpcio", "native"] = Field(
         default="auto",

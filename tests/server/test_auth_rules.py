@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -170,7 +171,8 @@ async def test_a_refusal_names_the_verb_and_the_queue(guarded: RunningServer) ->
 
 async def test_health_is_for_everybody(guarded: RunningServer) -> None:
     async with channel_with(guarded.address) as channel:
-        assert await channel.unary_unary("/grpc.health.v1.Health/Check")(b"") == b"\x08\x01"
+        check: Any = channel.unary_unary("/grpc.health.v1.Health/Check")
+        assert await check(b"") == b"\x08\x01"
 
 
 async def test_a_wrong_file_stops_the_start(tmp_path: Path) -> None:

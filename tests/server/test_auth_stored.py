@@ -4,9 +4,7 @@ reply of those that do not exist, whatever is asked.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,75 +12,10 @@ from google.protobuf.json_format import ParseDict
 from google.protobuf.message_factory import GetMessageClass
 from grpc import aio
 
-from jobline_server.testing import RunningServer, running_server
-from tests.server.access import api_key, auth_file, channel_of, role
-from tests.server.calling import PACKAGE, Refusal, method_of, refusal_of
+from tests.server.calling import PACKAGE, method_of, refusal_of
+from tests.server.two_queues import World
 
-ALL = ["push", "work", "read", "read_payload", "manage"]
 UNKNOWN = 8796093022299
-FILE = (
-    role("ours", (["ours"], ALL))
-    + role("looks", (["ours", "shown"], ["read"]))
-    + role("root", (["*"], [*ALL, "admin"]))
-    + "".join(api_key(name, name) for name in ("ours", "looks", "root"))
-)
-SECRET = {"text": "secret", "options": {"name": "n", "headers": {"trace": "secret"}}}
-FAILED = {"type": "Wrong", "message": "secret", "stack": "secret", "details": "c2VjcmV0"}
-
-
-@dataclass
-class World:
-    server: RunningServer
-    root: aio.Channel
-    ours: aio.Channel
-    looks: aio.Channel
-
-    async def ask(self, channel: aio.Channel, rpc: str, **request: Any) -> Any:
-        """The reply to a call."""
-        method = method_of(rpc)
-        message = ParseDict(request, GetMessageClass(method.input_type)())
-        reply = GetMessageClass(method.output_type).FromString
-        path, write = f"/{PACKAGE}.{rpc}", type(message).SerializeToString
-        if method.server_streaming:
-            return [one async for one in channel.unary_stream(path, write, reply)(message)]
-        return await channel.unary_unary(path, write, reply)(message)
-
-    async def refused(self, channel: aio.Channel, rpc: str, **request: Any) -> Refusal:
-        with pytest.raises(aio.AioRpcError) as caught:
-            await self.ask(channel, rpc, **request)
-        return refusal_of(caught.value)
-
-    async def push(self, queue: str, **options: Any) -> int:
-        reply = await self.ask(
-            self.root, "JobService/Push", queue=queue, jobs=[SECRET], options=options
-        )
-        return int(reply.ids[0])
-
-    async def lease(self, queue: str) -> tuple[int, int]:
-        reply = await self.ask(self.root, "JobService/Pull", queues=[{"queue": queue}])
-        return reply.jobs[0].id, reply.jobs[0].delivery
-
-    async def dead(self, queue: str) -> int:
-        """A job that has ended, with an error."""
-        await self.push(queue)
-        job_id, delivery = await self.lease(queue)
-        item = {"id": job_id, "delivery": delivery, "error": FAILED, "then": 2}
-        await self.ask(self.root, "JobService/Fail", items=[item])
-        return job_id
-
-
-@pytest.fixture(scope="module")
-async def world(transport: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
-    path = auth_file(tmp_path_factory.mktemp("auth"), FILE)
-    async with running_server(transport=transport, auth=path) as server:
-        address = server.address
-        async with (
-            channel_of(address, "root") as root,
-            channel_of(address, "ours") as ours,
-            channel_of(address, "looks") as looks,
-        ):
-            yield World(server, root, ours, looks)
-
 
 BY_ID: dict[str, Callable[[int], dict[str, Any]]] = {
     "JobAdminService/GetJob": lambda job: {"id": job},
@@ -185,7 +118,7 @@ async def test_a_stream_cannot_settle_leases_of_another_queue(world: World) -> N
     job_id, delivery = await world.lease("theirs")
     method = method_of("JobService/Stream")
     frame, reply = GetMessageClass(method.input_type), GetMessageClass(method.output_type)
-    stream = world.ours.stream_stream(
+    stream: Any = world.ours.stream_stream(
         f"/{PACKAGE}.JobService/Stream", frame.SerializeToString, reply.FromString
     )()
     opening = {"open": {"queues": [{"queue": "ours"}], "worker": {"id": "w"}}}
@@ -258,86 +191,3 @@ async def test_lists_have_what_may_be_read(world: World) -> None:
     await world.push("ours")
     listed = await world.ask(world.ours, "QueueService/ListQueues")
     assert [queue.name for queue in listed.queues] == ["ours"]
-
-
-async def test_a_batch_belongs_to_the_queues_of_its_callbacks(world: World) -> None:
-    callback = {"queue": "theirs", "text": "done"}
-    created = await world.ask(world.root, "BatchService/CreateBatch", onComplete=callback)
-    theirs = created.batch.id
-    for rpc in ("GetBatch", "CloseBatch"):
-        refusals = [
-            await world.refused(world.ours, f"BatchService/{rpc}", id=batch)
-            for batch in (theirs, UNKNOWN)
-        ]
-        assert {one.reason for one in refusals} == {"BATCH_NOT_FOUND"}
-    refusal = await world.refused(
-        world.ours, "JobService/Push", queue="ours", payloads=["eA=="], options={"batchId": theirs}
-    )
-    assert refusal.reason == "BATCH_NOT_FOUND"
-    refusal = await world.refused(world.ours, "BatchService/CreateBatch", name="of no queue")
-    assert refusal.reason == "NOT_ALLOWED"
-    callback = {"queue": "ours", "text": "done"}
-    created = await world.ask(world.ours, "BatchService/CreateBatch", onComplete=callback)
-    await world.ask(world.ours, "BatchService/GetBatch", id=created.batch.id)
-    await world.ask(world.ours, "BatchService/CloseBatch", id=created.batch.id)
-
-
-async def test_a_schedule_belongs_to_its_queue(world: World) -> None:
-    settings = {"queue": "theirs", "every": "3600s", "job": {"text": "secret"}}
-    await world.ask(
-        world.root, "ScheduleService/CreateSchedule", schedule="theirs", settings=settings
-    )
-    for verb in ("Get", "Pause", "Resume", "Trigger", "Delete"):
-        refusals = [
-            await world.refused(world.ours, f"ScheduleService/{verb}Schedule", schedule=name)
-            for name in ("theirs", "nobodys")
-        ]
-        assert {one.reason for one in refusals} == {"SCHEDULE_NOT_FOUND"}, verb
-    own = settings | {"queue": "ours"}
-    refusal = await world.refused(
-        world.ours,
-        "ScheduleService/CreateSchedule",
-        schedule="theirs",
-        settings=own,
-        upsert=True,
-    )
-    assert refusal.reason == "NOT_ALLOWED"
-    await world.ask(world.ours, "ScheduleService/CreateSchedule", schedule="ours", settings=own)
-    seen = await world.ask(world.looks, "ScheduleService/GetSchedule", schedule="ours")
-    assert seen.schedule.settings.queue == "ours"
-    assert "secret" not in str(seen)
-    refusal = await world.refused(world.looks, "ScheduleService/PauseSchedule", schedule="ours")
-    assert refusal.reason == "NOT_ALLOWED"
-    moved = {"queue": "theirs"}
-    refusal = await world.refused(
-        world.ours,
-        "ScheduleService/UpdateSchedule",
-        schedule="ours",
-        settings=moved,
-        updateMask="queue",
-    )
-    assert refusal.reason == "NOT_ALLOWED"
-
-
-async def test_a_flow_shows_what_may_be_read(world: World) -> None:
-    flow = [
-        {"queue": "ours", "job": {"text": "x"}, "children": [1]},
-        {"queue": "theirs", "job": {"text": "secret"}},
-    ]
-    pushed = await world.ask(world.root, "FlowService/PushFlow", jobs=flow)
-    refusal = await world.refused(world.ours, "FlowService/PushFlow", jobs=flow)
-    assert refusal.reason == "NOT_ALLOWED"
-    found = await world.ask(world.ours, "FlowService/GetFlow", id=pushed.ids[0])
-    assert [node.queue for node in found.jobs] == ["ours"]
-    assert found.is_cut
-
-
-async def test_operations_name_the_caller(world: World) -> None:
-    """In the list of operations, and in what they leave behind."""
-    await world.push("ours")
-    await world.ask(world.ours, "QueueService/PauseQueue", queue="ours", reason="a test")
-    listed = await world.ask(world.ours, "AdminService/ListOperations", queue="ours")
-    assert listed.operations[0].principal == "key:ours"
-    queue = await world.ask(world.root, "QueueService/GetQueue", queue="ours")
-    assert queue.queue.paused_by == "key:ours"
-    await world.ask(world.ours, "QueueService/ResumeQueue", queue="ours")

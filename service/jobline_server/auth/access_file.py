@@ -163,19 +163,30 @@ def read_access_file(path: Path) -> AccessFile:
     try:
         if path.stat().st_size > FILE_BYTES_MAX:
             raise WrongAccessFile(f"{path}: has more than {FILE_BYTES_MAX >> 20} MiB")
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
-        file = AccessFile.model_validate(tables)
+        text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise WrongAccessFile(f"{path}: {(error.strerror or str(error)).lower()}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
         raise WrongAccessFile(f"{path}: is not TOML: {error}") from None
+    return _placed(check_access_text(text, f"{path}: "), path.parent)
+
+
+def check_access_text(text: str, before: str = "") -> AccessFile:
+    """Returns what a text says. Raises `WrongAccessFile`, with `before` at the start of its
+    lines.
+    """
+    try:
+        tables = tomllib.loads(text)
+        file = AccessFile.model_validate(tables)
+    except tomllib.TOMLDecodeError as error:
+        raise WrongAccessFile(f"{before}is not TOML: {error}") from None
     except ValidationError as error:
         mistakes = [_mistake(problem, tables) for problem in error.errors(include_url=False)]
     else:
         mistakes = list(_mistakes_of(file))
     if mistakes:
-        raise WrongAccessFile("\n".join(f"{path}: {mistake}" for mistake in mistakes))
-    return _placed(file, path.parent)
+        raise WrongAccessFile("\n".join(f"{before}{mistake}" for mistake in mistakes))
+    return file
 
 
 def _placed(file: AccessFile, folder: Path) -> AccessFile:

@@ -35,6 +35,8 @@ OLD_SECONDS = 300.0
 FETCH_PAUSE_SECONDS = 10.0
 SUBJECT_CHARACTERS_MAX = 200
 ROLES_MAX = 100
+# The end of the year 9999.
+END_SECONDS_MAX = 253_402_300_799
 REQUIRED = ["exp", "iss", "aud", "sub"]
 
 Fetch = Callable[[str], Awaitable[bytes]]
@@ -160,7 +162,7 @@ async def check_token(token: str, keys: IssuerKeys, key_id: str, algorithm: str)
             leeway=issuer.leeway_seconds,
             options={"require": REQUIRED},
         )
-        until_ms = (int(claims["exp"]) + issuer.leeway_seconds) * 1_000
+        until_ms = _until_ms(claims["exp"], issuer.leeway_seconds)
     except ExpiredSignatureError:
         raise expired("the token has expired") from None
     except ImmatureSignatureError:
@@ -174,6 +176,13 @@ async def check_token(token: str, keys: IssuerKeys, key_id: str, algorithm: str)
     except (PyJWTError, ValueError, TypeError, OverflowError):
         raise malformed("the token or one of its claims is malformed") from None
     return Claims(_subject(claims["sub"]), tuple(_roles(claims, issuer.roles_claim)), until_ms)
+
+
+def _until_ms(end: Any, leeway_seconds: int) -> int:
+    seconds = int(end)
+    if seconds > END_SECONDS_MAX:
+        raise ValueError("after the year 9999")
+    return (seconds + leeway_seconds) * 1_000
 
 
 def _subject(value: Any) -> str:

@@ -22,16 +22,14 @@ from typing import Any, Protocol, TypeAlias
 
 import grpc
 from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
-from google.protobuf.message import DecodeError, Message
-from google.protobuf.message_factory import GetMessageClass
+from google.protobuf.message import Message
 from grpc import aio
 
 from jobline_server.engine.commands import Refused
 from jobline_server.rpc.admission import Admission, OpenCall, ending
 from jobline_server.rpc.audit_log import is_operation, logged
+from jobline_server.rpc.decoding import Decode, Malformed, decoder
 from jobline_server.rpc.errors import Status, StatusError, bug_status, malformed_status, status_of
-from jobline_server.rpc.validate.list_limits import check_all
-from jobline_server.rpc.validate.mistyped import check_own_fields
 from jobline_server.telemetry.calls import CallMeter, CallMeters
 from jobline_server.telemetry.log import logger
 
@@ -43,21 +41,12 @@ Reply = Message | bytes
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 Unary = Callable[[Any, Context], Awaitable[Reply]]
 ServerStream = Callable[[Any, Context], AsyncGenerator[Reply, None]]
-Decode = Callable[[bytes], Any]
 UnaryAnswer = Callable[[bytes, Any], Awaitable[bytes]]
 """A guarded unary handler: from the bytes of a request and gRPC's context to the reply's bytes."""
-
-# The conversions of these methods check the lengths of lists and the types of fields themselves, in
-# the loop that reads the items anyway.
-HOT_METHODS = frozenset({"Push", "PushFlow", "Ack", "Fail", "Release", "Extend", "Stream"})
 
 
 # The status of a waiting call that the server ends.
 ENDING_STATUS = status_of(ending())
-
-
-class Malformed(Exception):
-    """The bytes of a request are not its message."""
 
 
 class Frames:
@@ -276,22 +265,6 @@ def _serving(function: Bidi, decode: Decode) -> ServeBidi:
 def _as_it_is(raw: bytes) -> bytes:
     """Decodes nothing: what asks who calls decodes after that."""
     return raw
-
-
-def decoder(method: MethodDescriptor) -> Decode:
-    """Returns the function that decodes and checks requests of a method."""
-    parse = GetMessageClass(method.input_type).FromString
-    check = check_own_fields if method.name in HOT_METHODS else check_all
-
-    def decode(raw: bytes) -> Any:
-        try:
-            message = parse(raw)
-        except DecodeError:
-            raise Malformed from None
-        check(message)
-        return message
-
-    return decode
 
 
 def only_reads(method: MethodDescriptor) -> bool:

@@ -26,11 +26,11 @@ from jobline_server.rpc.access.refusals import Refusals
 from jobline_server.rpc.access.rules import Rule, rule_of
 from jobline_server.rpc.admission import Admission
 from jobline_server.rpc.caller import CALLER
+from jobline_server.rpc.decoding import Decode
 from jobline_server.rpc.errors import Status, StatusError
 from jobline_server.rpc.guard import (
     Bidi,
     Context,
-    Decode,
     Frames,
     Reply,
     ServeBidi,

@@ -13,7 +13,13 @@ from dataclasses import dataclass
 
 from jobline.v1 import job_admin_service_pb2 as jobs_pb
 from jobline_server.auth.grants import ADMIN, MANAGE, PUSH, READ, READ_PAYLOAD
-from jobline_server.rpc.access import checks, contents
+from jobline_server.rpc.access import (
+    checks,
+    contents,
+    push_checks,
+    schedule_checks,
+    work_checks,
+)
 from jobline_server.rpc.access.checks import Check
 from jobline_server.rpc.access.contents import Show
 
@@ -31,19 +37,19 @@ class Rule:
 
 _read_queue = Rule(checks.needs_queue(READ))
 _manage_queue = Rule(checks.needs_queue(MANAGE))
-_manage_schedule = Rule(checks.needs_schedule(MANAGE), contents.show_schedule)
+_manage_schedule = Rule(schedule_checks.needs_schedule(MANAGE), contents.show_schedule)
 _admin = Rule(checks.needs_all(ADMIN))
 
 _JOBS = {
-    "Push": Rule(checks.push),
-    "Pull": Rule(checks.pull),
-    "Ack": Rule(checks.settle),
-    "Fail": Rule(checks.settle),
-    "Release": Rule(checks.release),
-    "Extend": Rule(checks.settle),
-    "Stream": Rule(checks.stream_frame),
-    "Wait": Rule(checks.wait, contents.show_waited),
-    "Watch": Rule(checks.watch, contents.show_events),
+    "Push": Rule(push_checks.push),
+    "Pull": Rule(work_checks.pull),
+    "Ack": Rule(work_checks.settle),
+    "Fail": Rule(work_checks.settle),
+    "Release": Rule(work_checks.release),
+    "Extend": Rule(work_checks.settle),
+    "Stream": Rule(work_checks.stream_frame),
+    "Wait": Rule(work_checks.wait, contents.show_waited),
+    "Watch": Rule(work_checks.watch, contents.show_events),
 }
 _JOB_ADMIN = {
     "GetJob": Rule(checks.get_job, contents.show_job),
@@ -82,20 +88,20 @@ _LIMITERS = {
     "EmptyLimiter": Rule(checks.needs_all(MANAGE)),
 }
 _SCHEDULES = {
-    "CreateSchedule": Rule(checks.create_schedule, contents.show_schedule),
-    "GetSchedule": Rule(checks.needs_schedule(READ), contents.show_schedule),
+    "CreateSchedule": Rule(schedule_checks.create_schedule, contents.show_schedule),
+    "GetSchedule": Rule(schedule_checks.needs_schedule(READ), contents.show_schedule),
     "ListSchedules": Rule(checks.needs_queue(READ), contents.show_schedules),
     "UpdateSchedule": _manage_schedule,
-    "DeleteSchedule": Rule(checks.needs_schedule(MANAGE)),
+    "DeleteSchedule": Rule(schedule_checks.needs_schedule(MANAGE)),
     "PauseSchedule": _manage_schedule,
     "ResumeSchedule": _manage_schedule,
     "TriggerSchedule": _manage_schedule,
-    "PreviewSchedule": Rule(checks.preview),
+    "PreviewSchedule": Rule(schedule_checks.preview),
 }
 _BATCHES = {
-    "CreateBatch": Rule(checks.create_batch),
-    "CloseBatch": Rule(checks.needs_batch(PUSH)),
-    "GetBatch": Rule(checks.needs_batch(READ)),
+    "CreateBatch": Rule(push_checks.create_batch),
+    "CloseBatch": Rule(push_checks.needs_batch(PUSH)),
+    "GetBatch": Rule(push_checks.needs_batch(READ)),
     "ListBatches": Rule(checks.needs_all(READ)),
     # Its members are in any queues.
     "CancelBatch": Rule(checks.needs_all(MANAGE)),
@@ -112,7 +118,7 @@ _WEBHOOKS = {
     "ListWebhookDeliveries": _admin,
 }
 _FLOWS = {
-    "PushFlow": Rule(checks.push_flow),
+    "PushFlow": Rule(push_checks.push_flow),
     "GetFlow": Rule(checks.needs_job(READ), contents.show_flow),
 }
 _DEAD_LETTERS = {

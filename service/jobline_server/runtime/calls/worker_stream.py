@@ -272,11 +272,6 @@ class WorkerStream:
         self.disconnect()
         self.end()
 
-    def break_off(self) -> None:
-        """Ends the stream as if its connection had broken."""
-        self.disconnect()
-        self.end()
-
     def disconnect(self) -> None:
         """Ends the stream after its connection broke: the leases wait for the worker to return."""
         self._leave(goodbye=False)
