@@ -18,12 +18,17 @@ from jobline_server.runtime.clock import SystemClock
 from jobline_server.runtime.runtime import Runtime
 
 
-def read_auth(path: Path, clock: Callable[[], float]) -> Authenticator:
+def read_auth(path: Path, clock: Callable[[], float], *, asks_clients: bool) -> Authenticator:
     """Returns what knows callers. Raises `ConfigurationError` for a file that cannot be used."""
     try:
-        return Authenticator(path, _wall_ms, clock)
+        found = Authenticator(path, _wall_ms, clock)
     except WrongAccessFile as wrong:
         raise ConfigurationError(f"auth: {wrong}") from None
+    if found.takes_certificates and not asks_clients:
+        raise ConfigurationError(
+            f"auth: {path}: certificates: clients show them only where tls_client_ca is set"
+        )
+    return found
 
 
 def make_access(

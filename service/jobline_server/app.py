@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 from jobline_server.authentication import Authentication
 from jobline_server.background.periodic import Background
 from jobline_server.config import Settings
-from jobline_server.doors import Doors, OwnDoors
+from jobline_server.doors import Doors, OwnDoors, tasks_of
 from jobline_server.periodic_tasks import make_tasks
 from jobline_server.room_settings import call_limits, client_rates, default_level, runtime_settings
 from jobline_server.rpc.admission import Admission
@@ -191,14 +191,13 @@ class Server:
     async def _start_background(self) -> None:
         runtime = self.runtime
         tasks = make_tasks(runtime, self.settings, version=VERSION, moves=self.clock.moves)
-        tasks += self.authentication.start(runtime, self.admission)
+        tasks += [*self.authentication.start(runtime, self.admission), *tasks_of(self._doors)]
         self._background = Background(tasks, runtime.core)
         self._background.start()
 
     async def _serve_grpc(self) -> None:
         guard = Guard(perf_counter, self.meters, new_name(), self.admission)
-        guard.replies_outlive = self.transport == "grpcio"
-        guard.access = self.authentication.access
+        guard.access, guard.replies_outlive = self.authentication.access, self.transport == "grpcio"
         self._services = make_services(
             self.runtime,
             guard,
@@ -226,6 +225,7 @@ class Server:
             transport=self.transport,
             is_ready=self._is_ready,
             access=self.authentication.access,
+            tls=self._doors.tls,
         )
         self._app = make_app(
             self.settings,

@@ -21,6 +21,7 @@ class Authentication:
 
     def __init__(self, settings: Settings) -> None:
         self._path = settings.auth
+        self._asks_clients = settings.tls_client_ca is not None
         self._authenticator: Authenticator | None = None
         self.access: Access | None = None
 
@@ -31,7 +32,9 @@ class Authentication:
         if self._path is not None:
             from jobline_server.access_port import read_auth
 
-            self._authenticator = read_auth(self._path, perf_counter)
+            self._authenticator = read_auth(
+                self._path, perf_counter, asks_clients=self._asks_clients
+            )
             await self._authenticator.fetch_keys()
 
     def start(self, runtime: Runtime, admission: Admission) -> list[PeriodicTask]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
+from jobline_server.auth.tls_files import TlsFiles
 from jobline_server.background.periodic import TaskRecord
 from jobline_server.config import Settings
 from jobline_server.rpc.admission import Admission
@@ -50,11 +51,12 @@ def make_pages_of(  # noqa: PLR0913  # what the pages show
     transport: str,
     is_ready: Callable[[], bool],
     access: Access | None = None,
+    tls: TlsFiles | None = None,
 ) -> App:
     """Returns the pages of a server: metrics and health."""
     server = metrics.ServerCollector(runtime, version=version, transport=transport)
     return make_pages(
-        metrics.make_registry(server, meters, records, exporter, access),
+        metrics.make_registry(server, meters, records, exporter, access, tls),
         refresh=server.refresh,
         version=version,
         failing=runtime.failing,
@@ -110,6 +112,7 @@ def _gate_of(access: Access) -> Gate:
     return HttpGate(access)
 
 
-def make_listener(settings: Settings, serve: App) -> WebServer:
+def make_listener(settings: Settings, serve: App, tls: TlsFiles | None) -> WebServer:
     """Returns the port, not started."""
-    return WebServer(serve, connections_max=settings.max_http_connections)
+    context = None if tls is None else tls.context()
+    return WebServer(serve, connections_max=settings.max_http_connections, context=context)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 
 import grpc
 import pytest
+import trustme
 from grpc import aio
 
 from jobline_server.testing import RunningServer, running_server
 from tests.server import world as contents
 from tests.server.access import api_key, auth_file, channel_of, role
+from tests.server.authorities import HOST, Files
 from tests.server.two_queues import World
 
 TRANSPORTS = ("grpcio", "native")
@@ -74,6 +77,19 @@ async def world(transport: str, tmp_path_factory: pytest.TempPathFactory) -> Asy
             channel_of(address, "looks") as looks,
         ):
             yield World(server, root, ours, looks)
+
+
+@pytest.fixture(scope="session")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+@pytest.fixture
+def files(tmp_path: Path, authority: trustme.CA) -> Files:
+    found = Files(tmp_path)
+    found.write(authority.issue_cert(HOST))
+    authority.cert_pem.write_to_path(found.client_ca)
+    return found
 
 
 def connect(address: str) -> aio.Channel:

@@ -17,6 +17,7 @@ from starlette.middleware.cors import CORSMiddleware
 
 from jobline_server.web.event_stream import Events, EventStream, is_stream
 from jobline_server.web.exchange import (
+    CERTIFICATE,
     BodyRoom,
     CallerGone,
     Message,
@@ -246,11 +247,16 @@ def with_calls(
 
 
 def headers_of(scope: Message) -> dict[str, str]:
-    """Returns the headers by their lower-case names; several of a name are one, with commas."""
+    """Returns the headers by their lower-case names; several of a name are one, with commas. The
+    names of the caller's certificate are among them.
+    """
     headers: dict[str, str] = {}
     for raw_name, raw_value in scope["headers"]:
         name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
         headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    names = scope.get("state", {}).get(CERTIFICATE)
+    if names:
+        headers[CERTIFICATE] = "\n".join(names)
     return headers
 
 
