@@ -11,7 +11,8 @@ from typing import Any
 import grpc
 
 from jobline._arguments import list_given
-from jobline._channel import credentials_of, metadata_of, target_of
+from jobline._channel import target_of
+from jobline._identity import Tls, Token, identity_of
 from jobline._job_type import JobType
 from jobline._stream.frames import opening_of
 from jobline._times import Seconds, seconds_of, to_duration
@@ -48,8 +49,9 @@ async def _no_lifespan() -> AsyncIterator[None]:
 class Worker(Declaring):
     """Runs jobs: handlers by queue and name, fed by one stream.
 
-    - `target` (default: JOBLINE_SERVER, else `localhost:7070`), `credentials`, `metadata`: as for
-      `Client`.
+    - `target` (default: JOBLINE_SERVER, else `localhost:7070`), `token`, `tls`, `insecure_token`,
+      `credentials`, `metadata`: as for `Client`. A stream ends with its token, and the next one
+      asks a `token` that is a function for another.
     - `jobs`: declared jobs to run; see also `add`, `handler`, `batch_handler`.
     - `concurrency`: async handlers that run at once (default 16). `threads`: plain ones (default
       the same).
@@ -110,9 +112,16 @@ class Worker(Declaring):
         codec: Codec | None = None,
         credentials: grpc.ChannelCredentials | None = None,
         metadata: Mapping[str, str] | None = None,
+        token: Token | None = None,
+        tls: bool | Tls | None = None,
+        insecure_token: bool = False,
     ) -> None:
+        found = target_of(target)
+        identity = identity_of(
+            found, credentials, metadata, token, tls, insecure_token=insecure_token
+        )
         settings = settings_given(
-            Address(target_of(target), credentials_of(credentials), metadata_of(metadata)),
+            Address(found, identity),
             concurrency=concurrency,
             threads=threads,
             processes=processes,
