@@ -207,23 +207,25 @@ class Authenticator:
         """Fetches the keys of all issuers that have a URL."""
         await asyncio.gather(*(keys.fetch() for keys in self._rules.issuers.values()))
 
-    def reload(self) -> bool:
-        """Reads the file again, if it or one that it names has changed; returns whether it did.
-        Raises `WrongAccessFile`: what was known stays then.
+    async def reload(self) -> bool:
+        """Reads the file again, in a thread, if it or one that it names has changed; returns
+        whether it did. Raises `WrongAccessFile`: what was known stays then.
         """
         state = self._look(self._paths)
         if state == self._state:
             return False
         try:
-            self._rules = self._read(self._rules.issuers)
+            # A file of some thousand keys takes half a second.
+            self._rules = await asyncio.to_thread(self._read, self._rules.issuers)
         except WrongAccessFile:
             # A mistake is raised once for each change.
             self._state = self._look(self._paths)
             self.reload_failures += 1
             self.is_wrong = True
             raise
-        self._state = self._look(self._paths)
         self._kept.clear()
+        # It may have changed while it was read: then it is read again.
+        self._state = state if len(state) == len(self._paths) else self._look(self._paths)
         self.reloads += 1
         self.is_wrong = False
         return True

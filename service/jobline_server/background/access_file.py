@@ -33,7 +33,7 @@ class ReadAccessFile:
         """Reads the file if it has changed."""
         mistakes = ""
         try:
-            has_changed = self._authenticator.reload()
+            has_changed = await self._authenticator.reload()
         except WrongAccessFile as wrong:
             mistakes = str(wrong)
         if mistakes:

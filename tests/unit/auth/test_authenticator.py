@@ -240,20 +240,20 @@ async def test_a_hundred_thousand_tokens(world: World) -> None:
 
 async def test_the_file_is_read_again(world: World) -> None:
     await world.callers.caller_of(f"Bearer {KEY}")
-    assert not world.callers.reload()
+    assert not await world.callers.reload()
     world.path.write_text("keys = wrong")
     with pytest.raises(WrongAccessFile):
-        world.callers.reload()
+        await world.callers.reload()
     assert world.callers.reload_failures == 1
-    assert not world.callers.reload()
+    assert not await world.callers.reload()
     assert (await world.callers.caller_of(f"Bearer {KEY}")).principal == "key:shop"
     world.path.write_text(ROLES + KEYS.replace(hash_of(KEY), hash_of("other")))
-    assert world.callers.reload()
+    assert await world.callers.reload()
     assert (world.callers.reloads, world.callers.is_wrong) == (1, False)
     assert await world.refused(f"Bearer {KEY}") == "TOKEN_UNKNOWN"
     world.path.unlink()
     with pytest.raises(WrongAccessFile, match="no such file"):
-        world.callers.reload()
+        await world.callers.reload()
 
 
 async def test_keys_of_a_file(tmp_path: Path) -> None:
@@ -268,11 +268,11 @@ async def test_keys_of_a_file(tmp_path: Path) -> None:
     assert caller.may(PUSH, "mail")
     later = Issuer()
     keys.write_bytes(later.jwks())
-    assert world.callers.reload()
+    assert await world.callers.reload()
     assert await world.refused(f"Bearer {token}") == "TOKEN_UNKNOWN"
     keys.write_text("none")
     with pytest.raises(WrongAccessFile, match="is no JSON Web Key Set"):
-        world.callers.reload()
+        await world.callers.reload()
 
 
 async def test_certificates_by_their_names(tmp_path: Path) -> None:
