@@ -66,7 +66,7 @@ class Server:
         self.clock: Clock = clock or SystemClock()
         self._doors: Doors = doors or OwnDoors(settings)
         self._make_tests = tests
-        self.transport = self._doors.transport
+        self.transport, self.scheme = self._doors.transport, self._doors.scheme
         self.addresses: list[str] = []
         self.http = ""
         self.meters = CallMeters()

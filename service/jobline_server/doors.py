@@ -33,6 +33,7 @@ class Doors(Protocol):
 
     transport: TransportName
     tls: TlsFiles | None
+    scheme: str
 
     async def open_grpc(self, services: Services, admission: Admission) -> list[str]:
         """Serves gRPC; returns the addresses."""
@@ -57,6 +58,7 @@ class OwnDoors:
         self.tls = _tls_of(settings)
         with_tls = self.tls is not None
         self.transport = choose_transport(settings.transport, with_tls=with_tls)
+        self.scheme = "https" if with_tls else "http"
         self._serving: Serving | None = None
         self._health: Serving | None = None
         self._listener: WebServer | None = None

@@ -13,7 +13,7 @@ import random
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -21,8 +21,8 @@ import grpc
 
 from jobline import errors
 from jobline._backoff import RECONNECT, as_asked
-from jobline._channel import open_channel
-from jobline._identity import Identity
+from jobline._channel import open_channel, target_of
+from jobline._identity import Identity, Tls, Token, identity_of
 from jobline._status import error_from_rpc
 from jobline._stream.frames import Goaway, Received
 from jobline._worker.log import ConnectionLog
@@ -61,6 +61,21 @@ class Address:
 
     target: str
     identity: Identity
+
+
+def address_of(
+    target: str | None,
+    credentials: grpc.ChannelCredentials | None,
+    metadata: Mapping[str, str] | None,
+    token: Token | None,
+    tls: bool | Tls | None,
+    *,
+    insecure_token: bool,
+) -> Address:
+    """Returns the address of a worker's server. Raises InvalidArgument."""
+    found = target_of(target)
+    identity = identity_of(found, credentials, metadata, token, tls, insecure_token=insecure_token)
+    return Address(found, identity)
 
 
 class Writer:

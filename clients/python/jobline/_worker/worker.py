@@ -11,8 +11,7 @@ from typing import Any
 import grpc
 
 from jobline._arguments import list_given
-from jobline._channel import target_of
-from jobline._identity import Tls, Token, identity_of
+from jobline._identity import Tls, Token
 from jobline._job_type import JobType
 from jobline._stream.frames import opening_of
 from jobline._times import Seconds, seconds_of, to_duration
@@ -29,7 +28,7 @@ from jobline._worker.program import (
 )
 from jobline._worker.routes import weights_given, weights_of
 from jobline._worker.settings import describe, lease_given, lifespan_given, settings_given
-from jobline._worker.stream import Address
+from jobline._worker.stream import address_of
 from jobline._worker.worker_run import WorkerRun, WorkerStats
 from jobline.codec import Codec
 from jobline.errors import ClientClosed, InvalidArgument
@@ -116,12 +115,9 @@ class Worker(Declaring):
         tls: bool | Tls | None = None,
         insecure_token: bool = False,
     ) -> None:
-        found = target_of(target)
-        identity = identity_of(
-            found, credentials, metadata, token, tls, insecure_token=insecure_token
-        )
+        shown = (credentials, metadata, token, tls)
         settings = settings_given(
-            Address(found, identity),
+            address_of(target, *shown, insecure_token=insecure_token),
             concurrency=concurrency,
             threads=threads,
             processes=processes,
