@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 from jobline_server.engine.commands import Push
 from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel
@@ -26,7 +27,8 @@ async def test_live_jobs_and_those_that_have_ended(runtime: Runtime) -> None:
 
     ended, live = await push("mail"), await push("sms")
     leased = await a_pull(runtime, "mail")
-    (delivery,) = [one.delivery for one in (*leased.runs, *leased.jobs)]
+    handed: list[Any] = [*leased.runs, *leased.jobs]
+    (delivery,) = [one.delivery for one in handed]
     ack = asyncio.ensure_future(runtime.settle_calls.ack([ended], [delivery], {}))
     await asyncio.sleep(0)
     await runtime.core.commits.commit_once()
