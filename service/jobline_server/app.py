@@ -14,9 +14,10 @@ from os import urandom
 from time import perf_counter
 from typing import TYPE_CHECKING, TypeVar
 
+from jobline_server.authentication import Authentication
 from jobline_server.background.periodic import Background
 from jobline_server.config import Settings
-from jobline_server.doors import Doors, OwnDoors
+from jobline_server.doors import Doors, OwnDoors, tasks_of
 from jobline_server.periodic_tasks import make_tasks
 from jobline_server.room_settings import call_limits, client_rates, default_level, runtime_settings
 from jobline_server.rpc.admission import Admission
@@ -28,12 +29,12 @@ from jobline_server.runtime.core import Core
 from jobline_server.runtime.opening import open_runtime
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.runtime.waiting import first_of
-from jobline_server.storage.recovery import SetApart
 from jobline_server.storage.sqlite.directory import stores_in
 from jobline_server.storage.sqlite.losses import Losses
 from jobline_server.storage.sqlite.store import SqliteSettings
 from jobline_server.telemetry.calls import CallMeters
 from jobline_server.telemetry.log import logger
+from jobline_server.telemetry.losses import report_damage, report_loss
 
 if TYPE_CHECKING:
     from jobline_server.http_port import HttpApp
@@ -65,7 +66,7 @@ class Server:
         self.clock: Clock = clock or SystemClock()
         self._doors: Doors = doors or OwnDoors(settings)
         self._make_tests = tests
-        self.transport = self._doors.transport
+        self.transport, self.scheme = self._doors.transport, self._doors.scheme
         self.addresses: list[str] = []
         self.http = ""
         self.meters = CallMeters()
@@ -74,6 +75,7 @@ class Server:
         self._services: Services | None = None
         self._background: Background | None = None
         self._app: HttpApp | None = None
+        self.authentication = Authentication(settings)
         self.exporter: Exporter | None = None
         self._hastened = asyncio.Event()
         self._stopping: asyncio.Task[None] | None = None
@@ -105,6 +107,7 @@ class Server:
     async def start(self) -> None:
         """Opens everything. If a step fails, closes what the steps before have opened."""
         order = (
+            self.authentication.read,
             self._open_runtime,
             self._start_background,
             self._serve_grpc,
@@ -134,6 +137,7 @@ class Server:
             self._stop_background,
             self._close_runtime,
             self._close_exporter,
+            self.authentication.close,
         )
         failure: Exception | None = None
         for step in order:
@@ -151,7 +155,7 @@ class Server:
 
     async def _open_runtime(self) -> None:
         settings = self.settings
-        losses = Losses(settings.accept_loss, _report_loss)
+        losses = Losses(settings.accept_loss, report_loss)
         stores = stores_in(
             settings.data,
             SqliteSettings(
@@ -167,7 +171,7 @@ class Server:
                 clock=self.clock,
                 settings=runtime_settings(settings),
                 new_name=new_name,
-                report=_report_damage,
+                report=report_damage,
                 exporter=self._make_exporter(),
             )
         except BaseException:
@@ -187,12 +191,13 @@ class Server:
     async def _start_background(self) -> None:
         runtime = self.runtime
         tasks = make_tasks(runtime, self.settings, version=VERSION, moves=self.clock.moves)
+        tasks += [*self.authentication.start(runtime, self.admission), *tasks_of(self._doors)]
         self._background = Background(tasks, runtime.core)
         self._background.start()
 
     async def _serve_grpc(self) -> None:
         guard = Guard(perf_counter, self.meters, new_name(), self.admission)
-        guard.replies_outlive = self.transport == "grpcio"
+        guard.access, guard.replies_outlive = self.authentication.access, self.transport == "grpcio"
         self._services = make_services(
             self.runtime,
             guard,
@@ -219,6 +224,8 @@ class Server:
             version=VERSION,
             transport=self.transport,
             is_ready=self._is_ready,
+            access=self.authentication.access,
+            tls=self._doors.tls,
         )
         self._app = make_app(
             self.settings,
@@ -228,6 +235,7 @@ class Server:
             self.admission,
             self.addresses[0],
             version=VERSION,
+            access=self.authentication.access,
         )
         self.http = await self._doors.open_http(self._app)
 
@@ -290,11 +298,3 @@ def _started(part: T | None) -> T:
 def new_name() -> str:
     """Returns a unique name, for sessions, operations and incidents."""
     return urandom(8).hex()
-
-
-def _report_loss(what: str) -> None:
-    LOG.error("loss accepted", what=what)
-
-
-def _report_damage(damage: SetApart) -> None:
-    LOG.error("set apart", shard=damage.shard, what=damage.what, why=damage.why)

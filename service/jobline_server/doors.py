@@ -8,11 +8,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from jobline_server.config import Settings
+from jobline_server.auth.tls_files import TlsFiles, WrongTlsFiles
+from jobline_server.background.periodic import PeriodicTask
+from jobline_server.background.tls_files import ReadTlsFiles
+from jobline_server.config import ConfigurationError, Settings
 from jobline_server.rpc.admission import Admission
 from jobline_server.rpc.listening import UNIX, CannotServe, check_address, check_can_listen
 from jobline_server.rpc.services import Services
-from jobline_server.rpc.transport import Serving, TransportName, choose_transport, serve
+from jobline_server.rpc.transport import (
+    Serving,
+    TransportName,
+    choose_transport,
+    serve,
+    serve_health,
+)
 
 if TYPE_CHECKING:
     from jobline_server.http_port import HttpApp
@@ -24,6 +33,8 @@ class Doors(Protocol):
     """Where a server is reached. Opened and closed in the order of the methods."""
 
     transport: TransportName
+    tls: TlsFiles | None
+    scheme: str
 
     async def open_grpc(self, services: Services, admission: Admission) -> list[str]:
         """Serves gRPC; returns the addresses."""
@@ -59,8 +70,12 @@ class OwnDoors:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self.transport = choose_transport(settings.transport)
+        self.tls = _tls_of(settings)
+        with_tls = self.tls is not None
+        self.transport = choose_transport(settings.transport, with_tls=with_tls)
+        self.scheme = "https" if with_tls else "http"
         self._serving: Serving | None = None
+        self._health: Serving | None = None
         self._listener: WebServer | None = None
 
     async def open_grpc(self, services: Services, admission: Admission) -> list[str]:
@@ -71,14 +86,18 @@ class OwnDoors:
             self._settings.listen_addresses,
             payload_bytes_max=int(self._settings.max_payload_bytes),
             admission=admission,
+            reads_metadata=bool(self._settings.auth),
+            tls=self.tls,
         )
+        if self._settings.health_listen:
+            self._health = await serve_health(services.handlers, self._settings.health_listen)
         return self._serving.addresses
 
     async def open_http(self, app: HttpApp) -> str:
         """Listens at the address of the settings."""
         from jobline_server.http_port import make_listener
 
-        self._listener = make_listener(self._settings, self.serve(app))
+        self._listener = make_listener(self._settings, self.serve(app), self.tls)
         return await self._listener.start(self._settings.http)
 
     def serve(self, app: HttpApp) -> App:
@@ -89,8 +108,30 @@ class OwnDoors:
         """Closes the addresses."""
         if self._serving is not None:
             await self._serving.stop(seconds)
+        if self._health is not None:
+            await self._health.stop(0)
+
+    @property
+    def health_addresses(self) -> list[str]:
+        """Returns the address of `health_listen`, if there is one."""
+        return [] if self._health is None else self._health.addresses
 
     async def close_http(self, app: HttpApp | None) -> None:
         """Closes the address."""
         if self._listener is not None:
             await self._listener.stop()
+
+
+def tasks_of(doors: Doors) -> list[PeriodicTask]:
+    """Returns the periodic tasks that the doors need."""
+    return [] if doors.tls is None else [ReadTlsFiles(doors.tls)]
+
+
+def _tls_of(settings: Settings) -> TlsFiles | None:
+    """Returns the certificate of the settings. Raises `ConfigurationError` if it cannot be used."""
+    if settings.tls_certificate is None or settings.tls_key is None:
+        return None
+    try:
+        return TlsFiles(settings.tls_certificate, settings.tls_key, settings.tls_client_ca)
+    except WrongTlsFiles as wrong:
+        raise ConfigurationError(f"tls_certificate: {wrong}") from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 # Variables of the client and of jobs that are run as commands, on the same machine.
-CLIENT_VARIABLE = "JOBLINE_SERVER"
+CLIENT_VARIABLES = frozenset({"JOBLINE_SERVER", "JOBLINE_TOKEN", "JOBLINE_TLS", "JOBLINE_TLS_CA"})
 JOB_PREFIX = "JOBLINE_JOB_"
 # Kubernetes sets these in every pod beside a Service called `jobline` or `jobline-…`, as Docker did
 # for links (https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables).
@@ -18,7 +18,7 @@ _LINK_PORT = re.compile(r"JOBLINE_(\w+_)?PORT=(tcp|udp|sctp)://.*")
 def is_of_others(name: str, value: str) -> bool:
     """Returns whether a variable belongs to the client, to a job that runs, or to Kubernetes."""
     return bool(
-        name == CLIENT_VARIABLE
+        name in CLIENT_VARIABLES
         or name.startswith(JOB_PREFIX)
         or _OF_KUBERNETES.fullmatch(name)
         or _LINK_PORT.fullmatch(f"{name}={value}")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
+from jobline_server.auth.tls_files import TlsFiles
 from jobline_server.background.periodic import TaskRecord
 from jobline_server.config import Settings
 from jobline_server.rpc.admission import Admission
@@ -18,11 +19,12 @@ from jobline_server.runtime.runtime import Runtime
 from jobline_server.setting_types import origins_of
 from jobline_server.telemetry.calls import CallMeters
 from jobline_server.web import metrics
-from jobline_server.web.calls import App, with_calls
+from jobline_server.web.calls import App, Gate, with_calls, with_gate
 from jobline_server.web.pages import make_pages
 from jobline_server.web.server import WebServer
 
 if TYPE_CHECKING:
+    from jobline_server.rpc.access.guarding import Access
     from jobline_server.runtime.exporter import Exporter  # only where a history is kept
 
 
@@ -39,7 +41,7 @@ class HttpApp:
             self.calls.close()
 
 
-def make_pages_of(
+def make_pages_of(  # noqa: PLR0913  # what the pages show
     runtime: Runtime,
     meters: CallMeters,
     records: Mapping[str, TaskRecord],
@@ -48,11 +50,13 @@ def make_pages_of(
     version: str,
     transport: str,
     is_ready: Callable[[], bool],
+    access: Access | None = None,
+    tls: TlsFiles | None = None,
 ) -> App:
     """Returns the pages of a server: metrics and health."""
     server = metrics.ServerCollector(runtime, version=version, transport=transport)
     return make_pages(
-        metrics.make_registry(server, meters, records, exporter),
+        metrics.make_registry(server, meters, records, exporter, access, tls),
         refresh=server.refresh,
         version=version,
         failing=runtime.failing,
@@ -62,7 +66,7 @@ def make_pages_of(
     )
 
 
-def make_app(
+def make_app(  # noqa: PLR0913  # what the port is made of
     settings: Settings,
     pages: App,
     services: Services,
@@ -71,8 +75,12 @@ def make_app(
     grpc_address: str,
     *,
     version: str,
+    access: Access | None = None,
 ) -> HttpApp:
     """Returns the app of a server. Its calls go to the handlers that serve gRPC."""
+    gate = None if access is None else _gate_of(access)
+    if gate is not None:
+        pages = with_gate(pages, gate)
     if not settings.http_calls:
         return HttpApp(pages, None)
     unary, streams = split(services.handlers)
@@ -88,15 +96,23 @@ def make_app(
     events = HttpEvents(watch, calls, admission)
     hooks = IncomingHooks(
         runtime.webhooks.incoming,
-        unary[PUSH],
+        services.hooked_push or unary[PUSH],
         runtime.core.wall_ms,
         admission,
         body_bytes_max=int(settings.max_payload_bytes),
     )
-    app = with_calls(calls, events, hooks, pages, origins_of(settings.http_cors_origins))
-    return HttpApp(app, calls)
+    origins = origins_of(settings.http_cors_origins)
+    return HttpApp(with_calls(calls, events, hooks, pages, origins, gate), calls)
 
 
-def make_listener(settings: Settings, serve: App) -> WebServer:
+def _gate_of(access: Access) -> Gate:
+    # Only a server that authenticates loads what that takes.
+    from jobline_server.rpc.connect.gate import HttpGate  # noqa: PLC0415
+
+    return HttpGate(access)
+
+
+def make_listener(settings: Settings, serve: App, tls: TlsFiles | None) -> WebServer:
     """Returns the port, not started."""
-    return WebServer(serve, connections_max=settings.max_http_connections)
+    context = None if tls is None else tls.context()
+    return WebServer(serve, connections_max=settings.max_http_connections, context=context)

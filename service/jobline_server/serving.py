@@ -63,6 +63,10 @@ class Runnable(Protocol):
         """That of HTTP; "" without."""
 
     @property
+    def scheme(self) -> str:
+        """That of HTTP: `http`, or `https` with TLS."""
+
+    @property
     def transport(self) -> str:
         """The name of the transport of gRPC."""
 
@@ -206,7 +210,7 @@ def print_ready(server: Runnable, *, as_json: bool = False, **more: str) -> None
     the JSON has.
     """
     if sys.stdout.isatty() and not as_json:
-        http = f", http://{server.http}" if server.http else ""
+        http = f", {server.scheme}://{server.http}" if server.http else ""
         where = ", ".join(server.addresses)
         sys.stdout.write(f"Jobline {VERSION} is ready at {where}{http}; ^C stops it\n")
         sys.stdout.flush()

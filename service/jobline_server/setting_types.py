@@ -53,6 +53,7 @@ def origins_of(value: str) -> tuple[str, ...]:
 Address = Annotated[str, AfterValidator(_address)]
 """HOST:PORT, or nothing."""
 Directory = Annotated[Path, BeforeValidator(_directory)]
+File = Annotated[Path | None, BeforeValidator(_socket)]
 Socket = Annotated[Path | None, BeforeValidator(_socket)]
 Origins = Annotated[str, AfterValidator(_origins)]
 """Origins of web pages with commas, or `*`."""

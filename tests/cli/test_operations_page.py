@@ -18,10 +18,11 @@ def fetched(served, page: str) -> str:
 
 
 def test_every_metric_is_named_and_every_name_is_a_metric(served):
-    """Those of a history stand on the page of a server that keeps one."""
+    """Those of a history, of callers and of a certificate are on the pages of servers with them."""
     shown = set(re.findall(r"^# TYPE (jobline_\w+)", fetched(served, "/metrics"), re.MULTILINE))
     named = set(re.findall(r"`(jobline_\w+)", METRICS))
-    assert shown == {name for name in named if not name.startswith("jobline_history_")}
+    optional = ("jobline_history_", "jobline_auth_", "jobline_tls_")
+    assert shown == {name for name in named if not name.startswith(optional)}
 
 
 def test_pages_of_health_answer(served):

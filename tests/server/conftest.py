@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 
 import grpc
 import pytest
+import trustme
 from grpc import aio
 
 from jobline_server.testing import RunningServer, running_server
-from tests.server import world
+from tests.server import world as contents
+from tests.server.access import api_key, auth_file, channel_of, role
+from tests.server.authorities import HOST, Files
+from tests.server.two_queues import World
 
 TRANSPORTS = ("grpcio", "native")
 
@@ -26,7 +31,7 @@ async def filled_server(transport: str) -> AsyncIterator[RunningServer]:
     """A server with `world` in it, shared by tests that change nothing."""
     async with running_server(transport=transport) as server:
         async with connect(server.address) as channel:
-            await world.fill(channel)
+            await contents.fill(channel)
         yield server
 
 
@@ -49,6 +54,42 @@ async def channel(server: RunningServer) -> AsyncIterator[aio.Channel]:
     """A channel to it."""
     async with connect(server.address) as connected:
         yield connected
+
+
+ALL = ["push", "work", "read", "read_payload", "manage"]
+TWO_QUEUES = (
+    role("ours", (["ours"], ALL))
+    + role("looks", (["ours", "shown"], ["read"]))
+    + role("root", (["*"], [*ALL, "admin"]))
+    + "".join(api_key(name, name) for name in ("ours", "looks", "root"))
+)
+
+
+@pytest.fixture(scope="session")
+async def world(transport: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
+    """A guarded server, and channels of its callers."""
+    path = auth_file(tmp_path_factory.mktemp("auth"), TWO_QUEUES)
+    async with running_server(transport=transport, auth=path) as server:
+        address = server.address
+        async with (
+            channel_of(address, "root") as root,
+            channel_of(address, "ours") as ours,
+            channel_of(address, "looks") as looks,
+        ):
+            yield World(server, root, ours, looks)
+
+
+@pytest.fixture(scope="session")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+@pytest.fixture
+def files(tmp_path: Path, authority: trustme.CA) -> Files:
+    found = Files(tmp_path)
+    found.write(authority.issue_cert(HOST))
+    authority.cert_pem.write_to_path(found.client_ca)
+    return found
 
 
 def connect(address: str) -> aio.Channel:

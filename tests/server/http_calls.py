@@ -67,7 +67,10 @@ def refusal_in(error: dict[str, Any]) -> Refusal:
             if detail["type"] == message.DESCRIPTOR.full_name:
                 message.ParseFromString(value)
         if detail["type"].endswith("ErrorInfo"):
-            assert detail["debug"] == {"reason": info.reason, "domain": info.domain}
+            shown = {"reason": info.reason, "domain": info.domain}
+            if info.metadata:
+                assert detail["debug"].pop("metadata") == dict(info.metadata)
+            assert detail["debug"] == shown
     code = SPELT.get(error["code"], error["code"].upper())
     assert code in grpc.StatusCode.__members__
     return Refusal(

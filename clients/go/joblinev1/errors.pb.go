@@ -144,6 +144,21 @@ const (
 	ErrorReason_ERROR_REASON_LEASE_LOST ErrorReason = 90
 	// FAILED_PRECONDITION: a test waited for what did not happen in time; the message says what is so instead.
 	ErrorReason_ERROR_REASON_NOT_REACHED ErrorReason = 110
+	// UNAUTHENTICATED: the server asks who calls, and the call has neither a token nor a certificate.
+	ErrorReason_ERROR_REASON_AUTH_REQUIRED ErrorReason = 120
+	// UNAUTHENTICATED: what was sent is no token: another scheme than Bearer, more than one header, an API key
+	// that is cut off, a JSON Web Token without a claim that it must have.
+	ErrorReason_ERROR_REASON_TOKEN_MALFORMED ErrorReason = 121
+	// UNAUTHENTICATED: the token or certificate is none that this server takes: a key that there is not, a
+	// wrong signature, another issuer or audience.
+	ErrorReason_ERROR_REASON_TOKEN_UNKNOWN ErrorReason = 122
+	// UNAUTHENTICATED: the token's time is over; the same call with a new one works.
+	ErrorReason_ERROR_REASON_TOKEN_EXPIRED ErrorReason = 123
+	// UNAVAILABLE: the keys of the token's issuer could not be fetched yet; the same call later works.
+	ErrorReason_ERROR_REASON_AUTH_UNAVAILABLE ErrorReason = 124
+	// PERMISSION_DENIED: the caller is known, and has no role with the verb for the queue; `ErrorInfo` names
+	// both in its metadata, `verb` and `queue`, where the queue `*` is all of them.
+	ErrorReason_ERROR_REASON_NOT_ALLOWED ErrorReason = 125
 )
 
 // Enum value maps for ErrorReason.
@@ -203,6 +218,12 @@ var (
 		98:  "ERROR_REASON_BAD_SIGNATURE",
 		90:  "ERROR_REASON_LEASE_LOST",
 		110: "ERROR_REASON_NOT_REACHED",
+		120: "ERROR_REASON_AUTH_REQUIRED",
+		121: "ERROR_REASON_TOKEN_MALFORMED",
+		122: "ERROR_REASON_TOKEN_UNKNOWN",
+		123: "ERROR_REASON_TOKEN_EXPIRED",
+		124: "ERROR_REASON_AUTH_UNAVAILABLE",
+		125: "ERROR_REASON_NOT_ALLOWED",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":          0,
@@ -259,6 +280,12 @@ var (
 		"ERROR_REASON_BAD_SIGNATURE":        98,
 		"ERROR_REASON_LEASE_LOST":           90,
 		"ERROR_REASON_NOT_REACHED":          110,
+		"ERROR_REASON_AUTH_REQUIRED":        120,
+		"ERROR_REASON_TOKEN_MALFORMED":      121,
+		"ERROR_REASON_TOKEN_UNKNOWN":        122,
+		"ERROR_REASON_TOKEN_EXPIRED":        123,
+		"ERROR_REASON_AUTH_UNAVAILABLE":     124,
+		"ERROR_REASON_NOT_ALLOWED":          125,
 	}
 )
 
@@ -294,7 +321,7 @@ var File_jobline_v1_errors_proto protoreflect.FileDescriptor
 const file_jobline_v1_errors_proto_rawDesc = "" +
 	"\n" +
 	"\x17jobline/v1/errors.proto\x12\n" +
-	"jobline.v1*\xca\r\n" +
+	"jobline.v1*\x8d\x0f\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x1e\n" +
 	"\x1aERROR_REASON_INVALID_FIELD\x10\x01\x12\"\n" +
@@ -350,7 +377,13 @@ const file_jobline_v1_errors_proto_rawDesc = "" +
 	"\x1aERROR_REASON_WEBHOOKS_FULL\x10a\x12\x1e\n" +
 	"\x1aERROR_REASON_BAD_SIGNATURE\x10b\x12\x1b\n" +
 	"\x17ERROR_REASON_LEASE_LOST\x10Z\x12\x1c\n" +
-	"\x18ERROR_REASON_NOT_REACHED\x10nB\x97\x01\n" +
+	"\x18ERROR_REASON_NOT_REACHED\x10n\x12\x1e\n" +
+	"\x1aERROR_REASON_AUTH_REQUIRED\x10x\x12 \n" +
+	"\x1cERROR_REASON_TOKEN_MALFORMED\x10y\x12\x1e\n" +
+	"\x1aERROR_REASON_TOKEN_UNKNOWN\x10z\x12\x1e\n" +
+	"\x1aERROR_REASON_TOKEN_EXPIRED\x10{\x12!\n" +
+	"\x1dERROR_REASON_AUTH_UNAVAILABLE\x10|\x12\x1c\n" +
+	"\x18ERROR_REASON_NOT_ALLOWED\x10}B\x97\x01\n" +
 	"\x0ecom.jobline.v1B\vErrorsProtoP\x01Z/github.com/jobline/jobline/clients/go/joblinev1\xa2\x02\x03JXX\xaa\x02\n" +
 	"Jobline.V1\xca\x02\n" +
 	"Jobline\\V1\xe2\x02\x16Jobline\\V1\\GPBMetadata\xea\x02\vJobline::V1b\x06proto3"

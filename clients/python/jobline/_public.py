@@ -34,6 +34,7 @@ from jobline._filters import DeadFilter, JobFilter
 from jobline._flow_values import Flow, FlowJob, FlowNode, FlowPushed
 from jobline._function_job import FunctionJob
 from jobline._group_values import Group, GroupSettings, OnDeadHead
+from jobline._identity import Tls
 from jobline._job_end import JobEnd
 from jobline._job_log import JobLog, LogLevel, LogLine
 from jobline._job_type import JobType
@@ -218,6 +219,7 @@ __all__ = [
     "ShardStats",
     "Snooze",
     "Stopped",
+    "Tls",
     "Triggered",
     "Undone",
     "UniqueMode",

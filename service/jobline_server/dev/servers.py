@@ -122,6 +122,11 @@ class ManualServer:
         """Returns the address of HTTP; "" without."""
         return self.server.http
 
+    @property
+    def scheme(self) -> str:
+        """Returns `https` with TLS, else `http`."""
+        return self.doors.scheme
+
     def with_core(self, call: Callable[[Core], None]) -> None:
         """Calls a function with the core of each life, this one and those to come."""
         self._with_core.append(call)

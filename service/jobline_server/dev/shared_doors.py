@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import grpc
@@ -37,7 +38,7 @@ class SharedDoors(OwnDoors):
             return self._addresses
         self._services = services
         handlers = {path: self._forwarding(path, one) for path, one in services.handlers.items()}
-        forwarded = Services(handlers, services.methods, services.health)
+        forwarded = replace(services, handlers=handlers)
         self._addresses = await super().open_grpc(forwarded, admission)
         return self._addresses
 

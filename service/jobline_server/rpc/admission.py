@@ -235,6 +235,10 @@ class Admission:
         if self.ending:
             raise ending()
 
+    def is_writing(self, task: asyncio.Task[Any]) -> bool:
+        """Returns whether a call is in the write of a message of a server stream."""
+        return task in self._writing
+
     def end_waiting_calls(self) -> None:
         """Ends calls that only wait, with DRAINING. The runtime ends streams, and calls that change
         something end by themselves.

@@ -11,6 +11,7 @@ from typing import Any
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.json_format import MessageToDict
 
+from jobline_server.rpc.caller import CALLER
 from jobline_server.telemetry.log import logger
 
 LOG = logger("operations")
@@ -47,6 +48,9 @@ def logged(method: MethodDescriptor, function: Unary) -> Unary:
             if by_selection or by_filter:
                 values["jobs"] = _chosen(request.jobs if by_selection else request)
             values.update((_DONE[name], getattr(response, name)) for name in done)
+            caller = CALLER.get()
+            if caller is not None:
+                values["principal"] = caller.principal
             LOG.info("operation", method=method.name, **values)
         return response
 

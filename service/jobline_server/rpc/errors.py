@@ -7,6 +7,7 @@ The codes are those of guarantee G5. Definite ones mean that nothing was stored;
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import grpc
@@ -139,14 +140,21 @@ def bug_status(incident: str) -> Status:
 
 
 def make_status(
-    code: grpc.StatusCode, reason: str, message: str, details: list[Message] | None = None
+    code: grpc.StatusCode,
+    reason: str,
+    message: str,
+    details: list[Message] | None = None,
+    metadata: Mapping[str, str] | None = None,
 ) -> Status:
-    """Returns a status with these details, and an ErrorInfo if it has a reason."""
+    """Returns a status with these details, and an ErrorInfo if it has a reason. `metadata`: what
+    the ErrorInfo says beside the reason.
+    """
     message = message[:MESSAGE_CHARACTERS_MAX]
     if not reason:
         return Status(code, message, ())
     status = status_pb2.Status(code=code.value[0], message=message)
-    for detail in [error_details_pb2.ErrorInfo(reason=reason, domain=DOMAIN), *(details or ())]:
+    info = error_details_pb2.ErrorInfo(reason=reason, domain=DOMAIN, metadata=metadata)
+    for detail in [info, *(details or ())]:
         packed = Any()
         packed.Pack(detail)
         status.details.append(packed)

@@ -18,20 +18,18 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import grpc
 from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
-from google.protobuf.message import DecodeError, Message
-from google.protobuf.message_factory import GetMessageClass
+from google.protobuf.message import Message
 from grpc import aio
 
 from jobline_server.engine.commands import Refused
 from jobline_server.rpc.admission import Admission, OpenCall, ending
 from jobline_server.rpc.audit_log import is_operation, logged
+from jobline_server.rpc.decoding import Decode, Malformed, decoder
 from jobline_server.rpc.errors import Status, StatusError, bug_status, malformed_status, status_of
-from jobline_server.rpc.validate.list_limits import check_all
-from jobline_server.rpc.validate.mistyped import check_own_fields
 from jobline_server.telemetry.calls import CallMeter, CallMeters
 from jobline_server.telemetry.log import logger
 
@@ -43,21 +41,12 @@ Reply = Message | bytes
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 Unary = Callable[[Any, Context], Awaitable[Reply]]
 ServerStream = Callable[[Any, Context], AsyncGenerator[Reply, None]]
-Decode = Callable[[bytes], Any]
 UnaryAnswer = Callable[[bytes, Any], Awaitable[bytes]]
 """A guarded unary handler: from the bytes of a request and gRPC's context to the reply's bytes."""
-
-# The conversions of these methods check the lengths of lists and the types of fields themselves, in
-# the loop that reads the items anyway.
-HOT_METHODS = frozenset({"Push", "PushFlow", "Ack", "Fail", "Release", "Extend", "Stream"})
 
 
 # The status of a waiting call that the server ends.
 ENDING_STATUS = status_of(ending())
-
-
-class Malformed(Exception):
-    """The bytes of a request are not its message."""
 
 
 class Frames:
@@ -78,15 +67,36 @@ class Frames:
         """Sends a message; waits while the caller does not read."""
         await self._context.write(message)
 
+    def attach(self, stop: Callable[[], None]) -> None:
+        """Takes what ends the handler, for those who may have to end the call."""
+
 
 Bidi = Callable[[Frames], Awaitable[None]]
+ServeBidi = Callable[[Context], Awaitable[None]]
+
+
+class Access(Protocol):
+    """Asks who calls, and whether they may. It wraps methods, and has them take bytes."""
+
+    def is_open(self, path: str) -> bool:
+        """Returns whether a method is for everybody."""
+
+    def unary(self, path: str, function: Unary, decode: Decode) -> Unary:
+        """Wraps a unary method."""
+
+    def server_stream(self, path: str, function: ServerStream, decode: Decode) -> ServerStream:
+        """Wraps a method with a stream of replies."""
+
+    def bidi(self, path: str, function: Bidi, decode: Decode) -> ServeBidi:
+        """Wraps a bidirectional method."""
 
 
 @dataclass(slots=True)
 class Guard:
     """Makes handlers of servicers' methods. `clock` returns seconds and never goes back. `name`, of
     the process, is part of incident numbers. `replies_outlive`: whether the transport's task of a
-    call lasts until its reply is written; if not, a call is over when the reply is made.
+    call lasts until its reply is written; if not, a call is over when the reply is made. `access`:
+    asks who calls; None: everybody may.
     """
 
     clock: Callable[[], float]
@@ -94,33 +104,59 @@ class Guard:
     name: str = ""
     admission: Admission = field(default_factory=Admission)
     replies_outlive: bool = True
+    access: Access | None = None
     incidents: int = 0
 
     def handlers(
         self, service: ServiceDescriptor, servicer: object, name: str | None = None
     ) -> dict[str, Handler]:
         """Returns the handlers of a service by method; `name` replaces the descriptor's name."""
+        service_name = name or service.full_name
         return {
             method.name: self._handler(
+                f"/{service_name}/{method.name}",
                 method,
                 getattr(servicer, method.name),
-                self.meters.of(name or service.full_name, method.name),
+                self.meters.of(service_name, method.name),
             )
             for method in service.methods
         }
 
-    def _handler(self, method: MethodDescriptor, function: Any, meter: CallMeter) -> Handler:
+    def _handler(
+        self, path: str, method: MethodDescriptor, function: Any, meter: CallMeter
+    ) -> Handler:
         decode = decoder(method)
+        access = None if self.access is None or self.access.is_open(path) else self.access
         if method.client_streaming:
-            bidi = self._bidi(function, decode, meter)
-            return grpc.stream_stream_rpc_method_handler(bidi)
+            serve = _serving(function, decode)
+            if access is not None:
+                serve = access.bidi(path, function, decode)
+            return grpc.stream_stream_rpc_method_handler(self._bidi(serve, meter))
         if method.server_streaming:
+            if access is not None:
+                function, decode = access.server_stream(path, function, decode), _as_it_is
             stream = self._server_stream(function, decode, meter)
             return grpc.unary_stream_rpc_method_handler(stream)
+        return grpc.unary_unary_rpc_method_handler(
+            self.unary(path, method, function, meter, access)
+        )
+
+    def unary(
+        self,
+        path: str,
+        method: MethodDescriptor,
+        function: Any,
+        meter: CallMeter,
+        access: Access | None,
+    ) -> UnaryAnswer:
+        """Returns the guarded handler of a unary method."""
+        decode = decoder(method)
         if is_operation(method):
             function = logged(method, function)
-        unary = self._unary(function, decode, meter, is_droppable=only_reads(method))
-        return grpc.unary_unary_rpc_method_handler(unary)
+        if access is not None:
+            function, decode = access.unary(path, function, decode), _as_it_is
+        answer: UnaryAnswer = self._unary(function, decode, meter, is_droppable=only_reads(method))
+        return answer
 
     def _unary(
         self, function: Unary, decode: Decode, meter: CallMeter, *, is_droppable: bool
@@ -178,9 +214,9 @@ class Guard:
 
         return call
 
-    def _bidi(self, function: Bidi, decode: Decode, meter: CallMeter) -> Any:
+    def _bidi(self, serve: ServeBidi, meter: CallMeter) -> Any:
         async def call(_requests: object, context: Context) -> None:
-            await self._long_call(function(Frames(context, decode)), context, meter)
+            await self._long_call(serve(context), context, meter)
 
         return call
 
@@ -222,20 +258,13 @@ class Guard:
         return bug_status(incident)
 
 
-def decoder(method: MethodDescriptor) -> Decode:
-    """Returns the function that decodes and checks requests of a method."""
-    parse = GetMessageClass(method.input_type).FromString
-    check = check_own_fields if method.name in HOT_METHODS else check_all
+def _serving(function: Bidi, decode: Decode) -> ServeBidi:
+    return lambda context: function(Frames(context, decode))
 
-    def decode(raw: bytes) -> Any:
-        try:
-            message = parse(raw)
-        except DecodeError:
-            raise Malformed from None
-        check(message)
-        return message
 
-    return decode
+def _as_it_is(raw: bytes) -> bytes:
+    """Decodes nothing: what asks who calls decodes after that."""
+    return raw
 
 
 def only_reads(method: MethodDescriptor) -> bool:

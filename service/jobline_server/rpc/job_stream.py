@@ -14,6 +14,7 @@ half-close the leases are released, but a worker whose connection broke keeps th
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 
 from jobline.v1 import job_service_pb2
@@ -62,6 +63,7 @@ def _extra_bytes(opening: Open) -> int:
 async def _serve(
     stream: WorkerStream, frame: WorkerFrame, frames: Frames, broken_seconds: float
 ) -> None:
+    frames.attach(partial(_break_off, stream))
     try:
         stream.receive(frame)
         await _read_and_write(frames, stream, broken_seconds)
@@ -132,8 +134,13 @@ class _Reader:
             self._stream.half_close()
         except Exception as error:  # noqa: BLE001  # the writer's task raises it
             self.error = error
-            self._stream.disconnect()
-            self._stream.end()
+            _break_off(self._stream)
+
+
+def _break_off(stream: WorkerStream) -> None:
+    """Ends a stream as if its connection had broken."""
+    stream.disconnect()
+    stream.end()
 
 
 async def _first_frame(frames: Frames) -> Any:

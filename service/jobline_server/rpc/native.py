@@ -37,11 +37,16 @@ COUNT_SECONDS = 0.005
 # The bytes passed on from the server of streams are not counted; its threads need less than this.
 PASSING_ON_SECONDS = 0.1
 
+Metadata = Sequence[tuple[str, str | bytes]]
+
 
 class NativeCall:
     """A unary call that is not answered yet; its handler gets it in place of gRPC's context."""
 
-    __slots__ = ("_peer", "has_begun", "is_cancelled", "path", "status", "task")
+    __slots__ = ("_peer", "has_begun", "is_cancelled", "metadata", "path", "status", "task")
+
+    metadata: Metadata
+    """Set only where handlers ask who calls."""
 
     def __init__(self, path: str, peer: str) -> None:
         self.path = path
@@ -56,6 +61,14 @@ class NativeCall:
         """Returns who calls, as `ServicerContext.peer` does."""
         return self._peer
 
+    def invocation_metadata(self) -> Metadata:
+        """Returns the metadata of the call."""
+        return self.metadata
+
+    def auth_context(self) -> Mapping[str, Sequence[bytes]]:
+        """Returns nothing: there are no certificates without TLS."""
+        return {}
+
     async def abort(
         self,
         code: grpc.StatusCode,
@@ -68,7 +81,9 @@ class NativeCall:
 
 
 class NativePort:
-    """Listens at one address. Raises OSError where it cannot."""
+    """Listens at one address. Raises OSError where it cannot. `reads_metadata`: handlers want
+    it.
+    """
 
     def __init__(
         self,
@@ -76,6 +91,8 @@ class NativePort:
         answers: Mapping[str, UnaryAnswer],
         options: Mapping[str, int],
         admission: Admission,
+        *,
+        reads_metadata: bool = False,
     ) -> None:
         self._front = NativeGrpcFront(
             address,
@@ -87,6 +104,7 @@ class NativePort:
             keepalive_permit_without_calls=bool(options["grpc.keepalive_permit_without_calls"]),
             reuse_port=bool(options["grpc.so_reuseport"]),
         )
+        self._reads_metadata = reads_metadata
         self._answers = list(answers.items())
         self._message_bytes_max = options["grpc.max_receive_message_length"]
         self._calls: dict[int, NativeCall] = {}
@@ -105,9 +123,13 @@ class NativePort:
 
     def _receive(self) -> None:
         """Passes calls to the loop; runs in a thread."""
-        while (events := self._front.recv_batch(TAKEN_AT_ONCE)) is not None:
+        receive: Callable[[int], Sequence[tuple[Any, ...]] | None] = self._front.recv_batch
+        take = self._take
+        if self._reads_metadata:
+            receive, take = self._front.recv_batch_details, self._take_details
+        while (events := receive(TAKEN_AT_ONCE)) is not None:
             try:
-                self._loop.call_soon_threadsafe(self._take, events)
+                self._loop.call_soon_threadsafe(take, events)
             except RuntimeError:  # the loop was closed
                 self._front.close()
                 return
@@ -132,6 +154,14 @@ class NativePort:
                 path, answer = answers[method]
                 calls[number] = call = NativeCall(path, peer)
                 call.task = create_task(self._serve(number, call, answer, raw))
+
+    def _take_details(self, events: Sequence[tuple[Any, ...]]) -> None:
+        self._take([event[:5] for event in events])
+        # No task of a call has begun.
+        for _, number, _, _, _, details in events:
+            call = self._calls.get(number)
+            if details is not None and call is not None:
+                call.metadata = details[0]
 
     async def _serve(self, number: int, call: NativeCall, answer: UnaryAnswer, raw: bytes) -> None:
         call.has_begun = True

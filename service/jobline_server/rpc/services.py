@@ -30,7 +30,7 @@ from jobline_server.rpc.convert.options import OptionsTable
 from jobline_server.rpc.convert.push import PushReader
 from jobline_server.rpc.dead_letter_service import DeadLetterService
 from jobline_server.rpc.flow_service import FlowService
-from jobline_server.rpc.guard import Guard, Handler
+from jobline_server.rpc.guard import Guard, Handler, UnaryAnswer
 from jobline_server.rpc.health import HealthService
 from jobline_server.rpc.job_admin_service import JobAdminService
 from jobline_server.rpc.job_service import JobService
@@ -48,11 +48,15 @@ TEST_BROKEN_SECONDS = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """Handlers and descriptors by path, `/package.Service/Method`, and the health service."""
+    """Handlers and descriptors by path, `/package.Service/Method`, and the health service.
+    `hooked_push` is the handler of Push for incoming webhooks, which show a signature and no token;
+    None where Push is the same for everybody.
+    """
 
     handlers: dict[str, Handler]
     methods: dict[str, MethodDescriptor]
     health: HealthService
+    hooked_push: UnaryAnswer | None = None
 
 
 def make_services(  # noqa: PLR0913  # what the services of a server are made of
@@ -96,7 +100,17 @@ def make_services(  # noqa: PLR0913  # what the services of a server are made of
     ]
     if tests is not None:
         served.append((_service(test_service_pb2), TestService(tests, guard.admission.waiters)))
-    return _with_health(guard, served, has_tests=tests is not None)
+    services = _with_health(guard, served, has_tests=tests is not None)
+    if guard.access is None:
+        return services
+    return replace(services, hooked_push=_push_of(guard, workers))
+
+
+def _push_of(guard: Guard, workers: JobService) -> UnaryAnswer:
+    """Returns the handler of Push that asks nobody who calls."""
+    service = _service(job_service_pb2)
+    meter = guard.meters.of(service.full_name, "Push")
+    return guard.unary("", service.methods_by_name["Push"], workers.Push, meter, None)
 
 
 def _with_health(

@@ -16,6 +16,7 @@ from typing import Literal, Protocol, cast
 import grpc
 from grpc import aio
 
+from jobline_server.auth.tls_files import HANDSHAKE_SECONDS, Loaded, TlsFiles
 from jobline_server.rpc.admission import Admission
 from jobline_server.rpc.delivery import with_written_replies
 from jobline_server.rpc.guard import Handler, UnaryAnswer
@@ -33,6 +34,7 @@ from jobline_server.rpc.slow_readers import ending_slow
 TransportName = Literal["grpcio", "native"]
 
 NATIVE_MODULE = "pygrpc_native"
+HEALTH = "/grpc.health.v1.Health/"
 
 
 class Server(Protocol):
@@ -55,8 +57,14 @@ class Serving:
         await self.server.stop(grace_seconds)
 
 
-def choose_transport(wanted: Literal["grpcio", "native", "auto"]) -> TransportName:
-    """Resolves `auto`; raises `CannotServe` for `native` where it is not installed."""
+def choose_transport(
+    wanted: Literal["grpcio", "native", "auto"], *, with_tls: bool = False
+) -> TransportName:
+    """Resolves `auto`; raises `CannotServe` for `native` where it is not installed, or with TLS."""
+    if with_tls:
+        if wanted == "native":
+            raise CannotServe("transport = native serves no TLS: use auto, or grpcio")
+        return "grpcio"
     installed = find_spec(NATIVE_MODULE) is not None
     if wanted == "auto":
         return "native" if installed else "grpcio"
@@ -74,25 +82,72 @@ async def serve(
     *,
     payload_bytes_max: int,
     admission: Admission,
+    reads_metadata: bool = False,
+    tls: TlsFiles | None = None,
 ) -> Serving:
-    """Starts serving at all addresses, `HOST:PORT` or `unix:PATH`; port 0 picks a free one."""
+    """Starts serving at all addresses, `HOST:PORT` or `unix:PATH`; port 0 picks a free one.
+    `reads_metadata`: handlers want the metadata of calls, which costs the native transport. `tls`:
+    for grpcio and its ports, not for sockets.
+    """
     for address in listen:
         check_address(address)
     options = channel_options(payload_bytes_max)
     if transport == "native":
-        return await serve_native(handlers, listen, options, admission)
-    return await serve_grpcio(handlers, listen, options)
+        return await serve_native(
+            handlers, listen, options, admission, reads_metadata=reads_metadata
+        )
+    return await serve_grpcio(handlers, listen, options, tls)
 
 
 async def serve_grpcio(
-    handlers: Mapping[str, Handler], listen: Sequence[str], options: list[tuple[str, int]]
+    handlers: Mapping[str, Handler],
+    listen: Sequence[str],
+    options: list[tuple[str, int]],
+    tls: TlsFiles | None = None,
 ) -> Serving:
     """Starts one grpc.aio server for all addresses."""
+    credentials = None if tls is None else server_credentials(tls)
     server = aio.server(options=[*options, ("grpc.max_concurrent_streams", CONNECTION_CALLS_MAX)])
     server.add_generic_rpc_handlers([HandlerTable(with_written_replies(ending_slow(handlers)))])
-    addresses = [_bound(address, server.add_insecure_port) for address in listen]
+
+    def listened(address: str) -> int:
+        if credentials is None or address.startswith(UNIX):
+            return server.add_insecure_port(address)
+        return server.add_secure_port(address, credentials)
+
+    addresses = [_bound(address, listened) for address in listen]
     await server.start()
     return Serving("grpcio", addresses, server)
+
+
+async def serve_health(handlers: Mapping[str, Handler], address: str) -> Serving:
+    """Starts a plaintext port with the health service alone, for probes."""
+    check_address(address)
+    only = {path: one for path, one in handlers.items() if path.startswith(HEALTH)}
+    return await serve_grpcio(only, [address], channel_options(0))
+
+
+def server_credentials(tls: TlsFiles) -> grpc.ServerCredentials:
+    """Returns credentials that use for each new connection what was read last."""
+    given = tls.now
+
+    def configuration(loaded: Loaded) -> grpc.ServerCertificateConfiguration:
+        pairs = [(loaded.key, loaded.certificate)]
+        return grpc.ssl_server_certificate_configuration(pairs, loaded.client_ca or None)
+
+    def fetch() -> grpc.ServerCertificateConfiguration | None:
+        # A thread of gRPC calls this.
+        nonlocal given
+        if tls.now is given:
+            return None
+        given = tls.now
+        return configuration(given)
+
+    return grpc.dynamic_ssl_server_credentials(
+        configuration(given),
+        fetch,  # type: ignore[arg-type]  # None is no change, which its type does not know
+        require_client_authentication=tls.asks_clients,
+    )
 
 
 async def serve_native(
@@ -100,6 +155,8 @@ async def serve_native(
     listen: Sequence[str],
     options: list[tuple[str, int]],
     admission: Admission,
+    *,
+    reads_metadata: bool,
 ) -> Serving:
     """Starts a native port per address, and one grpc.aio server for the streams of all."""
     # Imported here because it is an extra.
@@ -109,7 +166,8 @@ async def serve_native(
     ports: list[NativePort] = []
 
     def listened(address: str) -> int:
-        ports.append(NativePort(address, unary, dict(options), admission))
+        port = NativePort(address, unary, dict(options), admission, reads_metadata=reads_metadata)
+        ports.append(port)
         return ports[-1].number
 
     addresses = [_bound(address, listened) for address in listen]
@@ -161,6 +219,8 @@ def channel_options(payload_bytes_max: int) -> list[tuple[str, int]]:
         ("grpc.so_reuseport", 0),
         ("grpc.keepalive_time_ms", 30_000),
         ("grpc.keepalive_timeout_ms", 10_000),
+        # Else a connection may take two minutes to say anything.
+        ("grpc.server_handshake_timeout_ms", round(HANDSHAKE_SECONDS * 1_000)),
         ("grpc.keepalive_permit_without_calls", 1),
         # Go clients ping more often than grpc-core likes by default, and die of too_many_pings.
         ("grpc.http2.min_ping_interval_without_data_ms", 10_000),

@@ -49,6 +49,7 @@ from jobline_server.runtime.minutes import Minutes
 from jobline_server.runtime.queries.explain import JobExplainer
 from jobline_server.runtime.queries.flows import FlowQueries
 from jobline_server.runtime.queries.job_queries import JobQueries
+from jobline_server.runtime.queries.job_queues import JobQueues
 from jobline_server.runtime.slots import ShardSlots
 from jobline_server.runtime.timer_loop import TimerLoop
 from jobline_server.runtime.watch.feed import Feed
@@ -152,6 +153,7 @@ class Runtime:
         self.pulls = PullCalls(core, self.dispatcher, self.returns)
         self.settle_calls = SettleCalls(core, self.settling)
         self.jobs = JobQueries(core, self.ended)
+        self.job_queues = JobQueues(core, self.ended)
         self.operations = Operations(core, self.ended, self._stores.operations, new_name)
         self.updates = Updates(core, self.jobs, self.pushes.checks, self.operations)
         self.explainer = JobExplainer(core, self.jobs)

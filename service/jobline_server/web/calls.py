@@ -17,6 +17,7 @@ from starlette.middleware.cors import CORSMiddleware
 
 from jobline_server.web.event_stream import Events, EventStream, is_stream
 from jobline_server.web.exchange import (
+    CERTIFICATE,
     BodyRoom,
     CallerGone,
     Message,
@@ -77,14 +78,33 @@ class Calls(Served, Protocol):
         """Takes note that the reply of the running task's call was not written."""
 
 
+class Gate(Protocol):
+    """What authenticates callers, where that is wanted."""
+
+    def refusal_of_call(self, path: str, headers: Mapping[str, str], peer: str) -> Reply | None:
+        """Returns the refusal of a call that can be told by its head."""
+
+    async def refusal_of_page(
+        self, path: str, headers: Mapping[str, str], peer: str
+    ) -> Reply | None:
+        """Returns the refusal of a page."""
+
+
 class CallsBeforePages:
     """The application of the port. `hooks` serves incoming webhooks; `origins` are those of web
     pages that may call, or `*`.
     """
 
     def __init__(
-        self, calls: Calls, events: Events, hooks: Served, pages: App, origins: Collection[str] = ()
+        self,
+        calls: Calls,
+        events: Events,
+        hooks: Served,
+        pages: App,
+        origins: Collection[str] = (),
+        gate: Gate | None = None,
     ) -> None:
+        self._gate = gate
         self._calls = calls
         self._events = events
         self._hooks = hooks
@@ -95,7 +115,8 @@ class CallsBeforePages:
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Serves one request."""
         if scope["path"] == DESCRIPTION and scope["method"] in {"GET", "HEAD"}:
-            await write(send, *await self._calls.describe())
+            refused = await refusal_of_page(self._gate, scope)
+            await write(send, *(refused or await self._calls.describe()))
             return
         path = scope["path"]
         served: Served | None = None
@@ -129,7 +150,11 @@ class CallsBeforePages:
 
     async def _serve(self, served: Served, scope: Message, receive: Receive, send: Send) -> None:
         path, headers = scope["path"], headers_of(scope)
-        refused = self._refusal(served, scope["method"], path, headers)
+        refused = self._refusal_of_page(headers)
+        if refused is None and served is self._calls and self._gate is not None:
+            refused = self._gate.refusal_of_call(path, headers, peer_of(scope))
+        if refused is None:
+            refused = served.refusal(scope["method"], path, headers)
         if refused is not None:
             await write(send, *refused)
             return
@@ -144,11 +169,6 @@ class CallsBeforePages:
             await write(send, *served.too_large())
         except TooMany:
             await write(send, *served.too_many())
-
-    def _refusal(
-        self, served: Served, verb: str, path: str, headers: Mapping[str, str]
-    ) -> Reply | None:
-        return self._refusal_of_page(headers) or served.refusal(verb, path, headers)
 
     def _refusal_of_page(self, headers: Mapping[str, str]) -> Reply | None:
         # Browsers name the page that calls. Without this, a page of anybody could reach a server on
@@ -177,13 +197,38 @@ class CallsBeforePages:
             raise
 
 
+async def refusal_of_page(gate: Gate | None, scope: Message) -> Reply | None:
+    """Returns the refusal of a page; None without a gate."""
+    if gate is None:
+        return None
+    return await gate.refusal_of_page(scope["path"], headers_of(scope), peer_of(scope))
+
+
+def with_gate(pages: App, gate: Gate) -> App:
+    """Returns the pages, behind a gate."""
+
+    async def serve(scope: Message, receive: Receive, send: Send) -> None:
+        refused = await refusal_of_page(gate, scope)
+        if refused is None:
+            await pages(scope, receive, send)
+        else:
+            await write(send, *refused)
+
+    return serve
+
+
 def with_calls(
-    calls: Calls, events: Events, hooks: Served, pages: App, origins: Collection[str]
+    calls: Calls,
+    events: Events,
+    hooks: Served,
+    pages: App,
+    origins: Collection[str],
+    gate: Gate | None = None,
 ) -> App:
     """Returns the application of calls, events, webhooks and pages, which web pages of these
     origins may call.
     """
-    app: App = CallsBeforePages(calls, events, hooks, pages, origins)
+    app: App = CallsBeforePages(calls, events, hooks, pages, origins, gate)
     if not origins:
         return app
     return CORSMiddleware(
@@ -195,17 +240,23 @@ def with_calls(
             "connect-protocol-version",
             "connect-timeout-ms",
             "last-event-id",
+            *(["authorization"] if gate is not None else []),
         ],
         max_age=PREFLIGHT_SECONDS,
     )
 
 
 def headers_of(scope: Message) -> dict[str, str]:
-    """Returns the headers by their lower-case names; several of a name are one, with commas."""
+    """Returns the headers by their lower-case names; several of a name are one, with commas. The
+    names of the caller's certificate are among them.
+    """
     headers: dict[str, str] = {}
     for raw_name, raw_value in scope["headers"]:
         name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
         headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    names = scope.get("state", {}).get(CERTIFICATE)
+    if names:
+        headers[CERTIFICATE] = "\n".join(names)
     return headers
 
 

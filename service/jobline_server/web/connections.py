@@ -20,7 +20,9 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
+from jobline_server.auth.tls_files import names_of
 from jobline_server.web.event_stream import is_stream
+from jobline_server.web.exchange import CERTIFICATE
 from jobline_server.web.parsing import CountingConnection
 
 # For the request, and for the reply, beside the time for their bytes.
@@ -82,6 +84,9 @@ class BoundedProtocol(H11Protocol):
         """Aborts another connection if there are too many, and starts the time limit."""
         self._among.make_room()
         super().connection_made(transport)
+        checked = transport.get_extra_info("ssl_object")
+        if checked is not None:
+            self.app_state = {CERTIFICATE: names_of(checked.getpeercert())}
         self._begin()
 
     def data_received(self, data: bytes) -> None:

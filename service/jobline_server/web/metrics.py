@@ -23,8 +23,10 @@ from jobline_server.runtime.core import Core
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.runtime.views import QueueView, ServerView
 from jobline_server.telemetry.calls import CallMeters
+from jobline_server.web.access_metrics import Access, AccessCollector
 from jobline_server.web.history_metrics import Export, HistoryCollector
 from jobline_server.web.queue_metrics import duration_metrics, queue_metrics
+from jobline_server.web.tls_metrics import Files, TlsCollector
 
 QUEUES_MAX = 100
 
@@ -51,14 +53,22 @@ def make_registry(
     meters: CallMeters,
     tasks: Mapping[str, TaskRecord],
     export: Export | None = None,
+    access: Access | None = None,
+    certificate: Files | None = None,
 ) -> CollectorRegistry:
-    """Returns a registry of this server and its process; with `export`, of its history."""
+    """Returns a registry of this server and its process; with `export`, of its history, with
+    `access`, of who was refused, and with `certificate`, of when that ends.
+    """
     registry = CollectorRegistry()
     registry.register(server)
     registry.register(CallsCollector(meters))
     registry.register(TasksCollector(tasks))
     if export is not None:
         registry.register(HistoryCollector(export))
+    if access is not None:
+        registry.register(AccessCollector(access))
+    if certificate is not None:
+        registry.register(TlsCollector(certificate))
     ProcessCollector(registry=registry)
     return registry
 

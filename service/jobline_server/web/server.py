@@ -9,11 +9,13 @@ from __future__ import annotations
 import asyncio
 import errno
 import socket
+import ssl
 from functools import partial
 
 import uvicorn
 
 from jobline_server.addresses import split_address
+from jobline_server.auth.tls_files import HANDSHAKE_SECONDS
 from jobline_server.web.calls import App
 from jobline_server.web.connections import BoundedProtocol, Connections
 from jobline_server.web.errors import CannotListen
@@ -23,9 +25,12 @@ REPLIES_SECONDS = 1.0
 
 
 class WebServer:
-    """Serves the HTTP port from `start` to `stop`."""
+    """Serves the HTTP port from `start` to `stop`; by TLS with a `context`."""
 
-    def __init__(self, app: App, *, connections_max: int) -> None:
+    def __init__(
+        self, app: App, *, connections_max: int, context: ssl.SSLContext | None = None
+    ) -> None:
+        self._context = context
         self._config = uvicorn.Config(
             app,
             http=partial(BoundedProtocol, among=Connections(connections_max)),  # type: ignore[arg-type]  # makes one
@@ -50,9 +55,31 @@ class WebServer:
         listener = self._socket = bind(listen)
         self._config.load()
         self._server.lifespan = self._config.lifespan_class(self._config)
-        await self._server.startup(sockets=[listener])
+        await self._listen(listener)
         host = listen.rpartition(":")[0]
         return f"{host}:{listener.getsockname()[1]}"
+
+    async def _listen(self, listener: socket.socket) -> None:
+        if self._context is None:
+            await self._server.startup(sockets=[listener])
+            return
+        # As uvicorn does, but with a time limit for handshakes that is not a minute.
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(
+            partial(
+                self._config.http_protocol_class,  # type: ignore[call-arg]  # ours
+                config=self._config,
+                server_state=self._server.server_state,
+                app_state={},
+            ),
+            sock=listener,
+            ssl=self._context,
+            backlog=self._config.backlog,
+            ssl_handshake_timeout=HANDSHAKE_SECONDS,
+            ssl_shutdown_timeout=REPLIES_SECONDS,
+        )
+        self._server.servers = [server]
+        self._server.started = True
 
     async def stop(self) -> None:
         """Closes the port and its connections; stopping twice does nothing. Open calls have

@@ -19,6 +19,7 @@ from jobline import (
     WaitFor,
 )
 from jobline._flow_values import FlowNode
+from jobline._identity import Identity
 from jobline._leased import LeasedJob
 from jobline._worker import flow_calls
 from jobline._worker.flow_calls import FlowCalls
@@ -87,7 +88,7 @@ class Client:
 
 
 def calls_of(session: Session, client: Client) -> FlowCalls:
-    calls = FlowCalls(Address("nowhere:1", None, ()), session)  # type: ignore[arg-type]  # a fake
+    calls = FlowCalls(Address("nowhere:1", Identity()), session)  # type: ignore[arg-type]  # a fake
     calls._client = client  # type: ignore[assignment]  # a fake
     return calls
 

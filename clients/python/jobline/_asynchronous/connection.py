@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing, contextmanager, suppress
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -18,8 +18,9 @@ from google.protobuf.message import Message
 from grpc import aio
 
 from jobline._backoff import RETRY
-from jobline._channel import metadata_of, open_aio_channel
+from jobline._channel import open_aio_channel
 from jobline._forks import PerProcess
+from jobline._identity import Identity
 from jobline._push.calls import REPEAT_SECONDS_MAX
 from jobline._push.messages import TRY_SECONDS_MAX, TRY_SHARE
 from jobline._push.producers import PushCalls
@@ -125,18 +126,18 @@ class Connection:
     def __init__(
         self,
         target: str,
-        credentials: grpc.ChannelCredentials | None,
-        metadata: Mapping[str, str] | None,
+        identity: Identity,
         timeout: float,
         codec: Codec | None = None,
     ) -> None:
         self.codec = codec
         self._target = target
-        self._credentials = credentials
+        self._identity = identity
+        # A token that is renewed is asked for in each call.
+        self._fixed = None if identity.is_renewable else aio.Metadata(*identity.metadata())
         self._wires = PerProcess(self._open)
         self._closed = False
         self._giving_back: set[object] = set()
-        self.metadata = aio.Metadata(*metadata_of(metadata))
         self.timeout = timeout
         self.try_timeout = min(self.timeout * TRY_SHARE, TRY_SECONDS_MAX)
         self.trouble = Trouble(target, self.timeout)
@@ -150,13 +151,20 @@ class Connection:
     def _open(self) -> _Wire:
         if self._closed:
             raise ClientClosed("the client is closed")
-        return _Wire(open_aio_channel(self._target, self._credentials))
+        return _Wire(open_aio_channel(self._target, self._identity.credentials))
 
     def _wire(self) -> _Wire:
         wire = self._wires()
         if wire.loop is not asyncio.get_running_loop():
             raise of_another_loop()
         return wire
+
+    @property
+    def metadata(self) -> aio.Metadata:
+        """The metadata of a call that begins now."""
+        if self._fixed is not None:
+            return self._fixed
+        return aio.Metadata(*self._identity.metadata())
 
     @property
     def channel(self) -> aio.Channel:

@@ -21,8 +21,9 @@ from jobline._blocking.producer import Producer
 from jobline._blocking.queues import QueueApi
 from jobline._blocking.schedules import ScheduleApi
 from jobline._blocking.webhooks import WebhookApi
-from jobline._channel import credentials_of, target_of
+from jobline._channel import target_of
 from jobline._forks import NeverPickled
+from jobline._identity import Tls, Token, identity_of
 from jobline._push.batching import limits_given
 from jobline._push.push_middleware import PushMiddleware
 from jobline._reaching import CONNECT_SECONDS
@@ -40,7 +41,10 @@ class Client(Producer, Leases, NeverPickled):
 
     - `target`: `host:port`, or `unix:/path` for a Unix socket. Default: the environment variable
       JOBLINE_SERVER, else `localhost:7070`.
-    - `credentials`: from `grpc.ssl_channel_credentials`; None (the default) is plaintext.
+    - `token`: an API key or JSON Web Token, or a function that returns the one of now; default
+      JOBLINE_TOKEN, else none. Over plaintext it goes only to this host, unless `insecure_token`.
+    - `tls`: True for the roots of the system, or a `Tls`; default JOBLINE_TLS and its kin, else
+      plaintext. `credentials`, from `grpc.ssl_channel_credentials`, takes its place.
     - `metadata`: goes with every call; printable ASCII (else InvalidArgument).
     - `timeout`: how long a call may take in all, retries included, in seconds or as a timedelta;
       default 30 s.
@@ -56,6 +60,9 @@ class Client(Producer, Leases, NeverPickled):
         *,
         credentials: grpc.ChannelCredentials | None = None,
         metadata: Mapping[str, str] | None = None,
+        token: Token | None = None,
+        tls: bool | Tls | None = None,
+        insecure_token: bool = False,
         timeout: Seconds = 30,
         buffer_jobs: int = 10_000,
         buffer_bytes: int = 64 << 20,
@@ -65,7 +72,10 @@ class Client(Producer, Leases, NeverPickled):
         seconds = timeout_given(timeout)
         limits = limits_given(buffer_jobs, buffer_bytes, seconds)
         self.target = target_of(target)
-        connection = Connection(self.target, credentials_of(credentials), metadata, seconds, codec)
+        identity = identity_of(
+            self.target, credentials, metadata, token, tls, insecure_token=insecure_token
+        )
+        connection = Connection(self.target, identity, seconds, codec)
         super().__init__(connection, limits, push_middleware_given(middleware, codec))
         self.jobs = JobApi(connection)
         self.queues = QueueApi(connection)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Protocol, TypeVar, cast
 
@@ -15,8 +15,9 @@ import grpc
 from google.protobuf.message import Message
 
 from jobline._backoff import RETRY
-from jobline._channel import metadata_of, open_channel
+from jobline._channel import open_channel
 from jobline._forks import PerProcess
+from jobline._identity import Identity
 from jobline._push.calls import REPEAT_SECONDS_MAX
 from jobline._push.messages import TRY_SECONDS_MAX, TRY_SHARE
 from jobline._push.producers import PushCalls
@@ -108,18 +109,18 @@ class Connection:
     def __init__(
         self,
         target: str,
-        credentials: grpc.ChannelCredentials | None,
-        metadata: Mapping[str, str] | None,
+        identity: Identity,
         timeout: float,
         codec: Codec | None = None,
     ) -> None:
         self.codec = codec
         self._target = target
-        self._credentials = credentials
+        self._identity = identity
+        # A token that is renewed is asked for in each call.
+        self._fixed = None if identity.is_renewable else identity.metadata()
         self._wires = PerProcess(self._open)
         self._closed = False
         self._giving_back: set[object] = set()
-        self.metadata = metadata_of(metadata)
         self.timeout = timeout
         self.try_timeout = min(self.timeout * TRY_SHARE, TRY_SECONDS_MAX)
         self.trouble = Trouble(target, self.timeout)
@@ -133,7 +134,12 @@ class Connection:
     def _open(self) -> _Wire:
         if self._closed:
             raise ClientClosed("the client is closed")
-        return _Wire(open_channel(self._target, self._credentials))
+        return _Wire(open_channel(self._target, self._identity.credentials))
+
+    @property
+    def metadata(self) -> tuple[tuple[str, str], ...]:
+        """The metadata of a call that begins now."""
+        return self._identity.metadata() if self._fixed is None else self._fixed
 
     @property
     def channel(self) -> grpc.Channel:

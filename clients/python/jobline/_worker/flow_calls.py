@@ -152,11 +152,14 @@ class FlowCalls:
 
     def _settings(self) -> dict[str, Any]:
         """Returns the settings of a client of the worker's server."""
-        address = self._address
+        address, identity = self._address, self._address.identity
         return {
             "target": address.target,
-            "credentials": address.credentials,
-            "metadata": dict(address.metadata),
+            "credentials": identity.credentials,
+            "tls": False if identity.credentials is None else None,
+            "metadata": dict(identity.fixed),
+            "token": identity.token,
+            "insecure_token": True,
             "codec": self._codec,
         }
 

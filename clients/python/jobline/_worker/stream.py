@@ -13,7 +13,7 @@ import random
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -21,7 +21,8 @@ import grpc
 
 from jobline import errors
 from jobline._backoff import RECONNECT, as_asked
-from jobline._channel import open_channel
+from jobline._channel import open_channel, target_of
+from jobline._identity import Identity, Tls, Token, identity_of
 from jobline._status import error_from_rpc
 from jobline._stream.frames import Goaway, Received
 from jobline._worker.log import ConnectionLog
@@ -38,6 +39,9 @@ PAUSE_MAX = 60.0
 
 # The reason of a refusal: another stream has this worker's session.
 SESSION_TAKEN = "SESSION_TAKEN"
+TOKEN_EXPIRED = "TOKEN_EXPIRED"
+# Streams in a row that are refused for a token that has ended, where another may follow.
+RENEWALS_MAX = 5
 
 # Refusals of a stream that no second try changes.
 _FATAL = (
@@ -53,11 +57,25 @@ _MISTAKES = (errors.InvalidArgument, errors.NotServed, errors.ProtocolMistake, e
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """The server's address, and the metadata of each call."""
+    """The server's address, and what its callers show."""
 
     target: str
-    credentials: grpc.ChannelCredentials | None
-    metadata: tuple[tuple[str, str], ...]
+    identity: Identity
+
+
+def address_of(
+    target: str | None,
+    credentials: grpc.ChannelCredentials | None,
+    metadata: Mapping[str, str] | None,
+    token: Token | None,
+    tls: bool | Tls | None,
+    *,
+    insecure_token: bool,
+) -> Address:
+    """Returns the address of a worker's server. Raises InvalidArgument."""
+    found = target_of(target)
+    identity = identity_of(found, credentials, metadata, token, tls, insecure_token=insecure_token)
+    return Address(found, identity)
 
 
 class Writer:
@@ -156,7 +174,7 @@ class Stream:
                 # A stream that opens and breaks at once is no sign that the next will do better.
                 was_good = self._opened and time.monotonic() - began > RECONNECT.longest
                 tries = 0 if was_good else tries + 1
-                if isinstance(error, _FATAL) and not self._opened:
+                if isinstance(error, _FATAL) and not (self._opened or self._renews(error, tries)):
                     failure = error
                     return
                 if isinstance(error, _MISTAKES) and self._opened:
@@ -174,6 +192,11 @@ class Stream:
         finally:
             self._ended(failure)
 
+    def _renews(self, error: JoblineError, tries: int) -> bool:
+        """Returns whether the next stream may have another token than the one that has ended."""
+        is_late = error.reason == TOKEN_EXPIRED and self._address.identity.is_renewable
+        return is_late and tries < RENEWALS_MAX
+
     def _pause(self, error: JoblineError | None, tries: int) -> None:
         """Waits before the next stream, as the server or the number of tries demands."""
         if self._stopping.is_set() or self._session.is_over:
@@ -188,10 +211,15 @@ class Stream:
 
     def _one_call(self) -> JoblineError | None:
         """Opens a stream and reads it to its end; returns the error that ended it, if any."""
-        channel = open_channel(self._address.target, self._address.credentials, own_connection=True)
+        identity = self._address.identity
+        try:
+            metadata = identity.metadata()
+        except JoblineError as error:
+            return error
+        channel = open_channel(self._address.target, identity.credentials, own_connection=True)
         writer = Writer(self._session, self._session.connect())
         try:
-            call = JobServiceStub(channel).Stream(writer, metadata=self._address.metadata)
+            call = JobServiceStub(channel).Stream(writer, metadata=metadata)
             with self._lock:
                 self._call = call
             self._read(call)

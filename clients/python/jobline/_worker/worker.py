@@ -11,7 +11,7 @@ from typing import Any
 import grpc
 
 from jobline._arguments import list_given
-from jobline._channel import credentials_of, metadata_of, target_of
+from jobline._identity import Tls, Token
 from jobline._job_type import JobType
 from jobline._stream.frames import opening_of
 from jobline._times import Seconds, seconds_of, to_duration
@@ -28,7 +28,7 @@ from jobline._worker.program import (
 )
 from jobline._worker.routes import weights_given, weights_of
 from jobline._worker.settings import describe, lease_given, lifespan_given, settings_given
-from jobline._worker.stream import Address
+from jobline._worker.stream import address_of
 from jobline._worker.worker_run import WorkerRun, WorkerStats
 from jobline.codec import Codec
 from jobline.errors import ClientClosed, InvalidArgument
@@ -48,8 +48,9 @@ async def _no_lifespan() -> AsyncIterator[None]:
 class Worker(Declaring):
     """Runs jobs: handlers by queue and name, fed by one stream.
 
-    - `target` (default: JOBLINE_SERVER, else `localhost:7070`), `credentials`, `metadata`: as for
-      `Client`.
+    - `target` (default: JOBLINE_SERVER, else `localhost:7070`), `token`, `tls`, `insecure_token`,
+      `credentials`, `metadata`: as for `Client`. A stream ends with its token, and the next one
+      asks a `token` that is a function for another.
     - `jobs`: declared jobs to run; see also `add`, `handler`, `batch_handler`.
     - `concurrency`: async handlers that run at once (default 16). `threads`: plain ones (default
       the same).
@@ -110,9 +111,13 @@ class Worker(Declaring):
         codec: Codec | None = None,
         credentials: grpc.ChannelCredentials | None = None,
         metadata: Mapping[str, str] | None = None,
+        token: Token | None = None,
+        tls: bool | Tls | None = None,
+        insecure_token: bool = False,
     ) -> None:
+        shown = (credentials, metadata, token, tls)
         settings = settings_given(
-            Address(target_of(target), credentials_of(credentials), metadata_of(metadata)),
+            address_of(target, *shown, insecure_token=insecure_token),
             concurrency=concurrency,
             threads=threads,
             processes=processes,

@@ -40,6 +40,7 @@ GROUP = "jobline.commands"
 SERVER_COMMANDS = {
     "serve": "run a server",
     "dev": "run a server to try things",
+    "auth": "make API keys, and check the file of keys and roles",
     "inspect": "see what is in the files of a server",
     "verify": "check the files of a server",
 }

@@ -146,6 +146,24 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """FAILED_PRECONDITION: the job is not leased under this delivery any more, or never was."""
     ERROR_REASON_NOT_REACHED: _ErrorReason.ValueType  # 110
     """FAILED_PRECONDITION: a test waited for what did not happen in time; the message says what is so instead."""
+    ERROR_REASON_AUTH_REQUIRED: _ErrorReason.ValueType  # 120
+    """UNAUTHENTICATED: the server asks who calls, and the call has neither a token nor a certificate."""
+    ERROR_REASON_TOKEN_MALFORMED: _ErrorReason.ValueType  # 121
+    """UNAUTHENTICATED: what was sent is no token: another scheme than Bearer, more than one header, an API key
+    that is cut off, a JSON Web Token without a claim that it must have.
+    """
+    ERROR_REASON_TOKEN_UNKNOWN: _ErrorReason.ValueType  # 122
+    """UNAUTHENTICATED: the token or certificate is none that this server takes: a key that there is not, a
+    wrong signature, another issuer or audience.
+    """
+    ERROR_REASON_TOKEN_EXPIRED: _ErrorReason.ValueType  # 123
+    """UNAUTHENTICATED: the token's time is over; the same call with a new one works."""
+    ERROR_REASON_AUTH_UNAVAILABLE: _ErrorReason.ValueType  # 124
+    """UNAVAILABLE: the keys of the token's issuer could not be fetched yet; the same call later works."""
+    ERROR_REASON_NOT_ALLOWED: _ErrorReason.ValueType  # 125
+    """PERMISSION_DENIED: the caller is known, and has no role with the verb for the queue; `ErrorInfo` names
+    both in its metadata, `verb` and `queue`, where the queue `*` is all of them.
+    """
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a call was refused. The name of the value, without its prefix, is the `reason` of the
@@ -276,4 +294,22 @@ ERROR_REASON_LEASE_LOST: ErrorReason.ValueType  # 90
 """FAILED_PRECONDITION: the job is not leased under this delivery any more, or never was."""
 ERROR_REASON_NOT_REACHED: ErrorReason.ValueType  # 110
 """FAILED_PRECONDITION: a test waited for what did not happen in time; the message says what is so instead."""
+ERROR_REASON_AUTH_REQUIRED: ErrorReason.ValueType  # 120
+"""UNAUTHENTICATED: the server asks who calls, and the call has neither a token nor a certificate."""
+ERROR_REASON_TOKEN_MALFORMED: ErrorReason.ValueType  # 121
+"""UNAUTHENTICATED: what was sent is no token: another scheme than Bearer, more than one header, an API key
+that is cut off, a JSON Web Token without a claim that it must have.
+"""
+ERROR_REASON_TOKEN_UNKNOWN: ErrorReason.ValueType  # 122
+"""UNAUTHENTICATED: the token or certificate is none that this server takes: a key that there is not, a
+wrong signature, another issuer or audience.
+"""
+ERROR_REASON_TOKEN_EXPIRED: ErrorReason.ValueType  # 123
+"""UNAUTHENTICATED: the token's time is over; the same call with a new one works."""
+ERROR_REASON_AUTH_UNAVAILABLE: ErrorReason.ValueType  # 124
+"""UNAVAILABLE: the keys of the token's issuer could not be fetched yet; the same call later works."""
+ERROR_REASON_NOT_ALLOWED: ErrorReason.ValueType  # 125
+"""PERMISSION_DENIED: the caller is known, and has no role with the verb for the queue; `ErrorInfo` names
+both in its metadata, `verb` and `queue`, where the queue `*` is all of them.
+"""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

@@ -20,7 +20,12 @@ from jobline_server.engine.commands import Refused
 from jobline_server.rpc.admission import Admission, ending, too_many
 from jobline_server.rpc.connect.bodies import Bodies, too_long
 from jobline_server.rpc.connect.failures import JSON, Failed, Reply, error_reply
-from jobline_server.rpc.connect.heads import Head, read_head, stream_type
+from jobline_server.rpc.connect.heads import (
+    Head,
+    certificate_names_of,
+    read_head,
+    stream_type,
+)
 from jobline_server.rpc.connect.openapi import openapi
 from jobline_server.rpc.delivery import expect_reply, handle_untaken
 from jobline_server.rpc.errors import Status, StatusError, bug_status, make_status, status_of
@@ -31,6 +36,8 @@ from jobline_server.telemetry.log import logger
 LOG = logger("rpc")
 
 Headers = Mapping[str, str]
+AUTHORIZATION = "authorization"
+SAN = "x509_subject_alternative_name"
 JSON_HEAD = Head(JSON, "identity", None)
 TIME_OVER = make_status(grpc.StatusCode.DEADLINE_EXCEEDED, "", "the time of the call is over")
 
@@ -38,15 +45,25 @@ TIME_OVER = make_status(grpc.StatusCode.DEADLINE_EXCEEDED, "", "the time of the 
 class HttpCall:
     """A call over HTTP; its handler gets it in place of gRPC's context."""
 
-    __slots__ = ("_peer", "status")
+    __slots__ = ("_headers", "_peer", "status")
 
-    def __init__(self, peer: str) -> None:
+    def __init__(self, peer: str, headers: Headers) -> None:
         self._peer = peer
+        self._headers = headers
         self.status: Status | None = None
 
     def peer(self) -> str:
         """Returns who calls, as `ServicerContext.peer` does."""
         return self._peer
+
+    def invocation_metadata(self) -> Sequence[tuple[str, str]]:
+        """Returns the header that says who calls."""
+        found = self._headers.get(AUTHORIZATION)
+        return () if found is None else ((AUTHORIZATION, found),)
+
+    def auth_context(self) -> Mapping[str, Sequence[bytes]]:
+        """Returns the names of the caller's certificate, as gRPC does."""
+        return {SAN: [name.encode() for name in certificate_names_of(self._headers)]}
 
     async def abort(
         self,
@@ -144,7 +161,7 @@ class ConnectCalls:
             if head.timeout_ms == 0:
                 return error_reply(TIME_OVER)
             async with asyncio.timeout(head.seconds):
-                return await self._answer(path, head, body, peer)
+                return await self._answer(path, head, body, HttpCall(peer, headers))
         except TimeoutError:
             return error_reply(TIME_OVER)
         except Refused as refused:
@@ -158,8 +175,8 @@ class ConnectCalls:
             LOG.exception("bug", incident=incident, method=path, exc_info=error)
             return error_reply(bug_status(incident))
 
-    async def _answer(self, path: str, head: Head, body: bytes, peer: str) -> Reply:
-        method, call = self._methods[path], HttpCall(peer)
+    async def _answer(self, path: str, head: Head, body: bytes, call: HttpCall) -> Reply:
+        method = self._methods[path]
         raw = await self._bodies.read(body, head, method.input_type)
         reply = await self._answers[path](raw, call)
         if call.status is not None:
@@ -171,11 +188,11 @@ class ConnectCalls:
             raise
         return Reply(200, [("content-type", head.media_type)], written)
 
-    async def ask(self, path: str, request: Message, peer: str) -> bytes:
-        """Returns the reply's bytes to a call that the server makes for a caller. Raises
-        `StatusError`.
+    async def ask(self, path: str, request: Message, peer: str, headers: Headers) -> bytes:
+        """Returns the reply's bytes to a call that the server makes for a caller, who shows the
+        same for it. Raises `StatusError`.
         """
-        call = HttpCall(peer)
+        call = HttpCall(peer, headers)
         # A call counts as open until its task ends, and that of a stream may never end.
         reply = await asyncio.create_task(self._make(path, request.SerializeToString(), call))
         if call.status is not None:

@@ -39,9 +39,14 @@ class EventCall(HttpCall):
     __slots__ = ("_before", "_text", "_write", "has_begun")
 
     def __init__(
-        self, peer: str, write: Write, text: EventText, before: AsyncIterator[bytes]
+        self,
+        peer: str,
+        headers: Mapping[str, str],
+        write: Write,
+        text: EventText,
+        before: AsyncIterator[bytes],
     ) -> None:
-        super().__init__(peer)
+        super().__init__(peer, headers)
         self._write = write
         self._text = text
         self._before = before
@@ -87,7 +92,8 @@ class HttpEvents:
             return failed.reply()
         except Refused as refused:
             return error_reply(status_of(refused))
-        call = EventCall(peer, write, self._text, self._before(asked, peer))
+        before = self._before(asked, peer, headers)
+        call = EventCall(peer, headers, write, self._text, before)
         await self._watch(asked.request.SerializeToString(), call)
         if call.status is not None:
             if not call.has_begun:
@@ -104,11 +110,13 @@ class HttpEvents:
         self._admission.check_room()
         return read_query(query, headers)
 
-    async def _before(self, asked: EventQuery, peer: str) -> AsyncIterator[bytes]:
+    async def _before(
+        self, asked: EventQuery, peer: str, headers: Mapping[str, str]
+    ) -> AsyncIterator[bytes]:
         """Yields the snapshot, if wanted. The watch has begun: no event after it is missed."""
         if asked.snapshot:
             parts = snapshot_parts(
-                asked.request, lambda path, request: self._calls.ask(path, request, peer)
+                asked.request, lambda path, request: self._calls.ask(path, request, peer, headers)
             )
             async for path, reply in parts:
                 yield snapshot_text(await self._calls.json_of(path, reply))

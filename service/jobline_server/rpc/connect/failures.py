@@ -71,7 +71,11 @@ class Failed(Exception):
 def error_reply(status: Status, http: int = 0, headers: Sequence[tuple[str, str]] = ()) -> Reply:
     """Returns the reply with the JSON of an error."""
     body = json.dumps(error_of(status), ensure_ascii=False).encode()
-    return Reply(http or CODES[status.code][1], [("content-type", JSON), *headers], body)
+    named = [("content-type", JSON), *headers]
+    if status.code is grpc.StatusCode.UNAUTHENTICATED:
+        # HTTP asks for it (RFC 9110, 15.5.2).
+        named.append(("www-authenticate", "Bearer"))
+    return Reply(http or CODES[status.code][1], named, body)
 
 
 def end_of_stream(status: Status, media_type: str) -> Reply:

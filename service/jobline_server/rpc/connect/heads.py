@@ -16,6 +16,8 @@ PROTO = "application/proto"
 STREAM = "application/connect+"
 VERSION = "1"
 ENCODINGS = ("identity", "gzip")
+# No header that a caller could send: their names have no colon.
+CERTIFICATE = ":certificate-names"
 TIMEOUT = re.compile("[0-9]{1,10}")
 
 
@@ -58,6 +60,11 @@ def read_head(headers: Mapping[str, str]) -> Head:
     if timeout is not None and not TIMEOUT.fullmatch(timeout):
         raise fields.invalid("connect-timeout-ms", "must be a number of up to 10 digits")
     return Head(media_type, encoding, None if timeout is None else int(timeout))
+
+
+def certificate_names_of(headers: Mapping[str, str]) -> tuple[str, ...]:
+    """Returns the names of the caller's certificate, as the connection checked it."""
+    return tuple(headers.get(CERTIFICATE, "").splitlines())
 
 
 def stream_type(headers: Mapping[str, str]) -> str:

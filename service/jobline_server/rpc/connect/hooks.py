@@ -2,7 +2,8 @@
 a job. Its payload is the body, its job key the `webhook-id`: one that comes again is no second job.
 
 It goes to the guarded handler of `Push`, as calls over HTTP do, so all bounds and refusals are the
-same. Nothing is said of the secret or of what was signed.
+same. Nothing is said of the secret or of what was signed. Where callers are authenticated, the
+signature is what a sender shows: these requests need no token, and push to their queue alone.
 """
 
 from __future__ import annotations
@@ -108,7 +109,7 @@ class IncomingHooks:
         job = request.jobs.add(data=body, job_key=key)
         job.options.content_type = headers.get("content-type", "")
         expect_reply()
-        call = HttpCall(peer)
+        call = HttpCall(peer, {})
         raw = await self._push(request.SerializeToString(), call)
         if call.status is not None:
             return error_reply(call.status, headers=_retry_after(call.status))

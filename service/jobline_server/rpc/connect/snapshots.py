@@ -1,5 +1,6 @@
 """The state of what a reader watches, which comes before the events: of its job, of its queues, or
-of all queues. It is read by the calls that anybody may make.
+of all queues. It is read by calls that the reader could make, and may make where callers are
+authenticated.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from jobline_server.engine.operations import (
     OperationState,
 )
 from jobline_server.rpc import limits as rpc_limits
+from jobline_server.rpc.caller import CALLER
 from jobline_server.rpc.client_rates import host_of
 from jobline_server.rpc.validate import fields
 from jobline_server.runtime.calls.operations import OperationView
@@ -23,7 +24,7 @@ from jobline_server.runtime.calls.undoable import why_not
 from jobline_server.runtime.views import Audit
 from jobline_server.wire.times import fill_time
 
-# The caller, until calls are authenticated; then the host.
+# The caller where calls are not authenticated; then the host.
 ANYBODY = "anonymous"
 # Ids of a request that are kept with its operation.
 IDS_SHOWN = 20
@@ -39,7 +40,12 @@ def audit(request: Any, context: Any, operation_id: str) -> Audit:
 
 
 def principal_of(context: Any) -> str:
-    """Returns who calls: the host that the connection comes from, or "unix"."""
+    """Returns who calls: an authenticated caller, or the host that the connection comes from, or
+    "unix".
+    """
+    caller = CALLER.get()
+    if caller is not None:
+        return caller.principal[: rpc_limits.PRINCIPAL_CHARACTERS_MAX]
     host = unquote(host_of(context.peer()).removeprefix("ipv4:").removeprefix("ipv6:"))
     return f"{ANYBODY}@{host}"[: rpc_limits.PRINCIPAL_CHARACTERS_MAX]
 

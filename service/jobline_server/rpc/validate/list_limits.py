@@ -2,7 +2,7 @@
 
 A list is counted before it is iterated, because iteration is expensive: a message of 16 MiB may
 have sixteen million entries. `check_all` checks a message and all messages in it; the conversions
-of the hot calls (`guard.HOT_METHODS`) check their own lists, by the same numbers.
+of the hot calls (`decoding.HOT_METHODS`) check their own lists, by the same numbers.
 """
 
 from __future__ import annotations

@@ -1,0 +1,85 @@
+"""What callers may do: verbs, on queues that match globs. What no role allows is refused.
+
+A glob is the name of a queue in which `*` stands for any number of characters, also none. It is
+compared piece by piece, without going back: no glob and no name make that slow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+PUSH, WORK, READ, READ_PAYLOAD, MANAGE, ADMIN = (
+    "push",
+    "work",
+    "read",
+    "read_payload",
+    "manage",
+    "admin",
+)
+VERBS = (PUSH, WORK, READ, READ_PAYLOAD, MANAGE, ADMIN)
+EVERY = "*"
+"""The glob of all queues, and of what belongs to the server and to no queue."""
+
+# Answers that are kept for callers with the same roles.
+ANSWERS_MAX = 4_096
+
+
+def matches(glob: str, name: str) -> bool:
+    """Returns whether a name matches a glob."""
+    first, *rest = glob.split(EVERY)
+    if not rest:
+        return name == first
+    last = rest.pop()
+    if not name.startswith(first):
+        return False
+    at = len(first)
+    for piece in rest:
+        found = name.find(piece, at)
+        if found < 0:
+            return False
+        at = found + len(piece)
+    return len(name) - at >= len(last) and name.endswith(last)
+
+
+class Grants:
+    """What callers with the same roles may do. `allowed`: globs by verb."""
+
+    __slots__ = ("_allowed", "_answers", "_every")
+
+    def __init__(self, allowed: Iterable[tuple[str, Sequence[str]]]) -> None:
+        globs: dict[str, list[str]] = {verb: [] for verb in VERBS}
+        for verb, some in allowed:
+            globs[verb] += some
+        self._allowed: Mapping[str, list[str]] = globs
+        self._every = frozenset(verb for verb, some in globs.items() if EVERY in some)
+        self._answers: dict[tuple[str, str], bool] = {}
+
+    def may(self, verb: str, queue: str) -> bool:
+        """Returns whether they may do this to a queue."""
+        if verb in self._every:
+            return True
+        asked = (verb, queue)
+        answer = self._answers.get(asked)
+        if answer is None:
+            answer = any(matches(glob, queue) for glob in self._allowed[verb])
+            if len(self._answers) >= ANSWERS_MAX:
+                self._answers.clear()
+            self._answers[asked] = answer
+        return answer
+
+    def may_all(self, verb: str) -> bool:
+        """Returns whether they may do this to all queues, and to what belongs to none."""
+        return verb in self._every
+
+
+class Caller:
+    """An authenticated caller. `until_ms`: the wall time at which that is over; None: never."""
+
+    __slots__ = ("may", "may_all", "principal", "until_ms")
+
+    def __init__(self, principal: str, grants: Grants, until_ms: int | None = None) -> None:
+        self.principal = principal
+        self.until_ms = until_ms
+        # Bound here: they are asked in every call.
+        self.may = grants.may
+        self.may_all = grants.may_all

@@ -1,0 +1,135 @@
+"""The certificate of the server, its key, and the authorities of its clients' certificates: three
+PEM files, which are read again when they change. Connections that are open keep what they began
+with.
+
+All three are read before any is taken: a new certificate whose key is still the old one is not
+used, and is looked at again two seconds later.
+"""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+
+FILE_BYTES_MAX = 1 << 20
+# A handshake takes three packets; a caller that takes longer is none.
+HANDSHAKE_SECONDS = 10.0
+
+
+class WrongTlsFiles(Exception):
+    """The files cannot be used; the message says which one, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """One reading of the files. `client_ca` is empty where clients show no certificate."""
+
+    certificate: bytes
+    key: bytes
+    client_ca: bytes
+    context: ssl.SSLContext
+    expires_s: float
+
+
+class TlsFiles:
+    """The files, as they were read last. Raises `WrongTlsFiles` for some that cannot be used."""
+
+    def __init__(self, certificate: Path, key: Path, client_ca: Path | None) -> None:
+        self._paths = (certificate, key, client_ca)
+        self.reload_failures = 0
+        self.now, self._marks = self._read(), self._look()
+
+    @property
+    def asks_clients(self) -> bool:
+        """Returns whether clients must show a certificate."""
+        return self._paths[2] is not None
+
+    def _read(self) -> Loaded:
+        from cryptography import x509  # noqa: PLC0415  # no server without TLS pays for it
+
+        certificate, key, client_ca = (
+            b"" if path is None else _bytes_of(path) for path in self._paths
+        )
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        try:
+            # A key with a passphrase is refused: asking for one would wait for ever.
+            context.load_cert_chain(self._paths[0], self._paths[1], password=lambda: b"")
+            chain = x509.load_pem_x509_certificates(certificate)
+        except (ssl.SSLError, OSError, ValueError) as error:
+            why = getattr(error, "reason", None) or str(error)
+            raise WrongTlsFiles(
+                f"{self._paths[0]} and {self._paths[1]} are no certificate and its key, without a "
+                f"passphrase (PEM): {why}"
+            ) from None
+        if client_ca:
+            context.verify_mode = ssl.CERT_REQUIRED
+            try:
+                context.load_verify_locations(cadata=client_ca.decode("ascii"))
+            except (ssl.SSLError, ValueError):
+                raise WrongTlsFiles(f"{self._paths[2]} has no certificates (PEM)") from None
+        expires_s = min(one.not_valid_after_utc.timestamp() for one in chain)
+        return Loaded(certificate, key, client_ca, context, expires_s)
+
+    def reload(self) -> bool:
+        """Reads the files again, if any has changed; returns whether it did. Raises
+        `WrongTlsFiles`, once for each change: what was read before stays then.
+        """
+        marks = self._look()
+        if marks == self._marks:
+            return False
+        self._marks = marks
+        try:
+            self.now = self._read()
+        except WrongTlsFiles:
+            self.reload_failures += 1
+            raise
+        return True
+
+    def context(self) -> ssl.SSLContext:
+        """Returns a context for a listener, which uses for each new connection what was read
+        last.
+        """
+        listening = self._read().context
+
+        def choose(connection: ssl.SSLObject, _name: str | None, _given: ssl.SSLContext) -> None:
+            connection.context = self.now.context
+
+        # Its type knows only connections that are sockets.
+        setattr(listening, "sni_callback", choose)  # noqa: B010  # as above
+        return listening
+
+    def _look(self) -> list[object]:
+        return [None if path is None else _mark_of(path) for path in self._paths]
+
+
+def _mark_of(path: Path) -> object:
+    """Returns what changes with a file."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def _bytes_of(path: Path) -> bytes:
+    try:
+        if path.stat().st_size > FILE_BYTES_MAX:
+            raise WrongTlsFiles(f"{path}: has more than {FILE_BYTES_MAX >> 20} MiB")
+        return path.read_bytes()
+    except OSError as error:
+        raise WrongTlsFiles(f"{path}: {(error.strerror or str(error)).lower()}") from None
+
+
+def names_of(peer: dict[str, object] | None) -> tuple[str, ...]:
+    """Returns the names of a client's certificate, as `ssl` shows it, in the way of gRPC: its SANs,
+    or its common name where it has none.
+    """
+    found = peer or {}
+    sans: object = found.get("subjectAltName", ())
+    names = [value for kind, value in sans if kind in {"DNS", "URI", "email"}]  # type: ignore[attr-defined]  # of pairs
+    if not names:
+        subject: object = found.get("subject", ())
+        names = [value for part in subject for kind, value in part if kind == "commonName"]  # type: ignore[attr-defined]  # of pairs
+    return tuple(name for name in names if isinstance(name, str) and name.isprintable())

@@ -1,0 +1,74 @@
+"""Refusals of callers: their statuses, how many there were, and lines in the log.
+
+Anybody can be refused as often as they like: the log has so many lines a second, and says how many
+it left out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+import grpc
+
+from jobline_server.auth.grants import Caller
+from jobline_server.auth.refused import NotAuthenticated, Reason
+from jobline_server.rpc.access.asking import Denied
+from jobline_server.rpc.errors import Status, make_status
+from jobline_server.telemetry.log import logger
+
+LOG = logger("access")
+
+LINES_PER_SECOND = 10
+
+
+class Refusals:
+    """Counts and logs. `clock` returns seconds and never goes back."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.counts: Counter[str] = Counter()
+        self._clock = clock
+        self._second = 0
+        self._lines = 0
+        self._left_out = 0
+
+    def status_of(
+        self, path: str, refused: NotAuthenticated | Denied, caller: Caller | None, peer: str
+    ) -> Status:
+        """Returns the status of a refusal, which it counts and logs."""
+        principal = "" if caller is None else caller.principal
+        if isinstance(refused, Denied):
+            self._note(Reason.NOT_ALLOWED, path, principal, peer, refused.verb, refused.queue)
+            return refused.status
+        self._note(refused.reason, path, principal, peer)
+        return not_authenticated(refused)
+
+    def _note(
+        self, reason: Reason, path: str, principal: str, peer: str, verb: str = "", queue: str = ""
+    ) -> None:
+        self.counts[reason] += 1
+        second = int(self._clock())
+        if second != self._second:
+            self._second, self._lines = second, 0
+        if self._lines >= LINES_PER_SECOND:
+            self._left_out += 1
+            return
+        self._lines += 1
+        left_out, self._left_out = self._left_out, 0
+        LOG.warning(
+            "refused",
+            reason=reason.value,
+            method=path,
+            principal=principal,
+            peer=peer,
+            verb=verb,
+            queue=queue,
+            left_out=left_out,
+        )
+
+
+def not_authenticated(refused: NotAuthenticated) -> Status:
+    """Returns the status of a caller who is not known."""
+    is_late = refused.reason is Reason.AUTH_UNAVAILABLE
+    code = grpc.StatusCode.UNAVAILABLE if is_late else grpc.StatusCode.UNAUTHENTICATED
+    return make_status(code, refused.reason, refused.message)

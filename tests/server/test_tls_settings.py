@@ -1,0 +1,41 @@
+"""Settings of TLS that cannot be applied stop the start."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jobline_server.testing import running_server
+from tests.server.access import auth_file, role
+from tests.server.authorities import Files
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"transport": "native"}, "transport = native serves no TLS"),
+        ({"tls_key": None}, "tls_certificate and tls_key: both or none"),
+        ({"tls_certificate": None, "tls_key": None}, "tls_client_ca: needs tls_certificate"),
+        ({"tls_key": "clients.pem"}, "no certificate and its key"),
+        ({"tls_client_ca": "server.key"}, "has no certificates"),
+        ({"tls_certificate": "none.pem"}, "no such file"),
+    ],
+)
+async def test_what_stops_a_start(files: Files, change: dict, said: str) -> None:
+    named = {
+        name: files.folder / str(value) if value is not None and name != "transport" else value
+        for name, value in change.items()
+    }
+    settings = files.settings(mutual=True) | {"transport": "auto"} | named
+    with pytest.raises(Exception, match=said):
+        async with running_server(data=files.folder / "d", **settings):
+            pass
+
+
+async def test_certificates_of_callers_need_tls(tmp_path: Path) -> None:
+    """Names that nobody could show would be rules that mean nothing."""
+    text = role("all", (["*"], ["push"])) + '[[certificates]]\nname = "x"\nroles = ["all"]\n'
+    with pytest.raises(Exception, match="only where tls_client_ca is set"):
+        async with running_server(auth=auth_file(tmp_path, text)):
+            pass

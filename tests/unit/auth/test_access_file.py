@@ -1,0 +1,87 @@
+"""The file of keys and roles: each mistake is named with its place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jobline_server.auth.access_file import WrongAccessFile, read_access_file
+from jobline_server.auth.api_keys import API_KEY, hash_of, key_of
+
+HASH = hash_of("jl_x")
+ROLE = '[[roles.all]]\nqueues = ["*"]\nverbs = ["push"]\n'
+KEY = f'[[keys]]\nname = "shop"\nroles = ["all"]\nhashes = [{{ hash = "{HASH}" }}]\n'
+ISSUER = (
+    '[[jwt]]\nissuer = "https://id.example"\naudience = "jobs"\nalgorithms = ["RS256"]\n'
+    'jwks_url = "https://id.example/keys"\n'
+)
+
+
+def mistakes(tmp_path: Path, text: str) -> str:
+    path = tmp_path / "auth.toml"
+    path.write_text(text)
+    with pytest.raises(WrongAccessFile) as caught:
+        read_access_file(path)
+    return str(caught.value).replace(f"{path}: ", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "has no keys, jwt or certificates: nobody could call"),
+        ("keys = [", "is not TOML"),
+        (ROLE + KEY + "other = 1", "keys[0] (shop).other: no such name"),
+        ("colour = 1\n" + ROLE + KEY, "colour: no such name"),
+        (KEY, "keys[0] (shop).roles[0]: there is no role all"),
+        (ROLE + KEY + KEY, "keys[1].name: shop is that of keys[0], too"),
+        (ROLE + KEY + KEY.replace("shop", "mail"), "keys: a hash is there twice"),
+        (ROLE + KEY.replace(HASH, "sha256:12"), "keys[0] (shop).hashes[0].hash: must be sha256:"),
+        (ROLE + KEY.replace(HASH, HASH.upper()), "hashes[0].hash: must be sha256:"),
+        (ROLE + KEY.replace("shop", "a b"), "keys[0].name: must be 1 to 128 of"),
+        (
+            ROLE + KEY.replace(f'"{HASH}"', f'"{HASH}", expires = 2027-01-01T00:00:00'),
+            "keys[0] (shop).hashes[0].expires: Input should have timezone info",
+        ),
+        (
+            ROLE + KEY.replace("}]", f'}}, {{ hash = "{HASH}" }}, {{ hash = "{HASH}" }}]'),
+            "keys[0] (shop).hashes: List should have at most 2 items",
+        ),
+        (ROLE.replace("push", "fly") + KEY, "roles.all[0].verbs[0]: Input should be 'push'"),
+        (ROLE.replace('"*"', '"mail/*"') + KEY, "roles.all[0].queues[0]: must be the name"),
+        (ISSUER.replace("RS256", "HS256"), "jwt[0].algorithms[0]: Input should be 'RS256'"),
+        (ISSUER.replace("RS256", "none"), "jwt[0].algorithms[0]: Input should be 'RS256'"),
+        (ISSUER.replace("https://id.example/keys", "http://id.example"), "must be an https URL"),
+        (ISSUER.replace("jwks_url", "# "), "jwt[0]: needs one of jwks_file and jwks_url"),
+        (ISSUER + 'name = "key"\n', "may not be called key or certificate"),
+        (ISSUER + ISSUER, "jwt[1].issuer: https://id.example is that of jwt[0], too"),
+        (ISSUER + "leeway_seconds = 3600\n", "jwt[0].leeway_seconds: Input should be less"),
+    ],
+)
+def test_mistakes_have_their_places(tmp_path: Path, text: str, said: str) -> None:
+    assert said in mistakes(tmp_path, text)
+
+
+def test_all_mistakes_are_named(tmp_path: Path) -> None:
+    text = KEY + KEY.replace("shop", "mail").replace("all", "none")
+    lines = mistakes(tmp_path, text).splitlines()
+    assert len(lines) == 3
+
+
+def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(WrongAccessFile, match="no such file"):
+        read_access_file(tmp_path / "none.toml")
+    (tmp_path / "large.toml").write_bytes(b"#" * (5 << 20))
+    with pytest.raises(WrongAccessFile, match="more than 4 MiB"):
+        read_access_file(tmp_path / "large.toml")
+    (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(WrongAccessFile, match="is not TOML"):
+        read_access_file(tmp_path / "bytes.toml")
+
+
+def test_keys_are_random_bits(tmp_path: Path) -> None:
+    key = key_of(bytes(range(32)))
+    assert API_KEY.fullmatch(key)
+    assert hash_of(key) != hash_of(key_of(bytes(32)))
+    with pytest.raises(ValueError, match="32 bytes"):
+        key_of(b"short")
