@@ -64,6 +64,10 @@ class Durations:
         for ready_ms, count in Counter(map(_ready_ms, leased.jobs)).items():
             add(_seconds(ready_ms, now_ms), count)
 
+    def handed_out(self) -> int:
+        """Returns how many jobs of all queues were handed out, each time counted."""
+        return sum(sum(queue.waiting.buckets) for queue in self.by_queue.values())
+
     def on_committed(self, batches: Sequence[CommittedBatch]) -> None:
         """Observes how long jobs ran, when their end is on disk."""
         for batch in batches:

@@ -51,6 +51,7 @@ from jobline_server.runtime.queries.flows import FlowQueries
 from jobline_server.runtime.queries.job_queries import JobQueries
 from jobline_server.runtime.slots import ShardSlots
 from jobline_server.runtime.timer_loop import TimerLoop
+from jobline_server.runtime.totals import Totals
 from jobline_server.runtime.watch.feed import Feed
 from jobline_server.runtime.watch.follower import Follower
 from jobline_server.runtime.watch.kept_batches import KeptBatch
@@ -127,6 +128,7 @@ class Runtime:
         self.minutes = Minutes(core, stores.minutes)
         self.feed = Feed(core, kept)
         self.evictions = Evictions()
+        self.totals = Totals()
         self.checkpoints = Checkpoints(
             core, self.ended, journal_bytes_max=settings.journal_bytes_max
         )
@@ -180,6 +182,7 @@ class Runtime:
         core.listen("commit_evictions", self.evictions.on_committed, Wants.ENDINGS)
         core.listen("commit_watchers", self.feed.on_committed)
         core.listen("commit_spans", core.durations.on_committed, Wants.ENDINGS)
+        core.listen("commit_totals", self.totals.on_committed)
         core.listen("commit_minutes", self.minutes.on_committed, Wants.ENDINGS)
         core.listen("commit_revokes", self.streams.on_committed, Wants.REVOKED)
         core.listen("commit_messages", self.courier.on_committed)

@@ -25,6 +25,7 @@ from jobline_server.runtime.views import QueueView, ServerView
 from jobline_server.telemetry.calls import CallMeters
 from jobline_server.web.history_metrics import Export, HistoryCollector
 from jobline_server.web.queue_metrics import duration_metrics, queue_metrics
+from jobline_server.web.total_metrics import total_metrics
 
 QUEUES_MAX = 100
 
@@ -87,6 +88,7 @@ class ServerCollector(Collector):
         yield from _totals(view)
         yield from _health(view)
         yield from _own_work(self._runtime.core)
+        yield from total_metrics(self._runtime.totals, self._runtime.core.durations)
         yield CounterMetricFamily(
             "jobline_damaged_jobs",
             "Ended jobs that were found damaged, and are left out of lists.",
@@ -182,12 +184,18 @@ def _health(view: ServerView) -> Iterator[Metric]:
 
 def _own_work(core: Core) -> Iterator[Metric]:
     """Yields metrics of commits, the loop, and the server's own work."""
-    commits = core.commits.durations
+    commits = core.commits.meter
     yield HistogramMetricFamily(
         "jobline_commit_duration_seconds",
         "How long commits took, fsync included.",
-        buckets=list(commits.cumulative()),
-        sum_value=commits.seconds,
+        buckets=list(commits.seconds.cumulative()),
+        sum_value=commits.seconds.seconds,
+    )
+    yield HistogramMetricFamily(
+        "jobline_commit_bytes",
+        "How many bytes commits added to the journals.",
+        buckets=list(commits.bytes.cumulative()),
+        sum_value=commits.bytes.seconds,
     )
     late = core.heartbeat.lag.histogram
     yield HistogramMetricFamily(
