@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jobline_server.engine.endings import JobsEnded, RunsEnded
-from jobline_server.engine.entries import JobDied, JobsReleased, JobsStalled
+from jobline_server.engine.entries import JobDied, JobsDeleted, JobsReleased, JobsStalled
 from jobline_server.engine.values import EndReason, JobState
 from jobline_server.runtime.commits.batches import CommittedBatch
+from jobline_server.runtime.ended.evictions import Evictions
 
 ENDED_STATES = (JobState.COMPLETED, JobState.DEAD, JobState.CANCELLED, JobState.EXPIRED)
 LOST_REASONS = (EndReason.STALLED, EndReason.WORKER_LOST)
@@ -19,9 +20,10 @@ LOST_REASONS = (EndReason.STALLED, EndReason.WORKER_LOST)
 
 
 class Totals:
-    """Counts of all queues together."""
+    """Counts of all queues together. `evictions` are told of those in the same walk over facts."""
 
-    def __init__(self) -> None:
+    def __init__(self, evictions: Evictions) -> None:
+        self._evictions = evictions
         self.ended = dict.fromkeys(ENDED_STATES, 0)
         self.leases_lost = dict.fromkeys(LOST_REASONS, 0)
         self.released = 0
@@ -39,5 +41,7 @@ class Totals:
                     self.leases_lost[fact.reason] += len(fact.ids)
                 elif isinstance(fact, JobsReleased):
                     self.released += len(fact.ids)
+                elif isinstance(fact, JobsDeleted) and fact.evicted:
+                    self._evictions.add(fact)
                 elif isinstance(fact, JobDied) and fact.reason in LOST_REASONS:
                     self.leases_lost[fact.reason] += 1

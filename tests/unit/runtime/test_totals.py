@@ -9,6 +9,7 @@ from jobline_server.engine.load import Load
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import EndReason, ReleaseReason
 from jobline_server.runtime.commits.batches import CommittedBatch
+from jobline_server.runtime.ended.evictions import Evictions
 from jobline_server.runtime.slots import JournalPosition, ShardSlot
 from jobline_server.runtime.totals import Totals
 from jobline_server.storage.segments import KeySegments
@@ -26,7 +27,7 @@ def batch(*facts: Fact) -> CommittedBatch:
 
 def test_lost_leases_count_whether_their_jobs_go_on_or_not() -> None:
     """By why they were lost."""
-    totals = Totals()
+    totals = Totals(Evictions())
 
     totals.on_committed(
         [
@@ -44,7 +45,7 @@ def test_lost_leases_count_whether_their_jobs_go_on_or_not() -> None:
 
 def test_released_jobs_are_counted() -> None:
     """They are no failures, and no lost leases."""
-    totals = Totals()
+    totals = Totals(Evictions())
 
     totals.on_committed(
         [batch(JobsReleased(NOW_MS, "mail", [1, 2], [], ReleaseReason.INTERRUPTED, "w"))]
