@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, TypeVar
 from jobline_server.background.periodic import Background
 from jobline_server.config import Settings
 from jobline_server.doors import Doors, OwnDoors
+from jobline_server.loss_reports import report_damage, report_loss
+from jobline_server.optional_tracing import tracing_of
 from jobline_server.periodic_tasks import make_tasks
 from jobline_server.room_settings import call_limits, client_rates, default_level, runtime_settings
 from jobline_server.rpc.admission import Admission
@@ -28,7 +30,6 @@ from jobline_server.runtime.core import Core
 from jobline_server.runtime.opening import open_runtime
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.runtime.waiting import first_of
-from jobline_server.storage.recovery import SetApart
 from jobline_server.storage.sqlite.directory import stores_in
 from jobline_server.storage.sqlite.losses import Losses
 from jobline_server.storage.sqlite.store import SqliteSettings
@@ -75,6 +76,7 @@ class Server:
         self._background: Background | None = None
         self._app: HttpApp | None = None
         self.exporter: Exporter | None = None
+        self.tracing = tracing_of(settings, VERSION)
         self._hastened = asyncio.Event()
         self._stopping: asyncio.Task[None] | None = None
 
@@ -151,7 +153,7 @@ class Server:
 
     async def _open_runtime(self) -> None:
         settings = self.settings
-        losses = Losses(settings.accept_loss, _report_loss)
+        losses = Losses(settings.accept_loss, report_loss)
         stores = stores_in(
             settings.data,
             SqliteSettings(
@@ -167,7 +169,7 @@ class Server:
                 clock=self.clock,
                 settings=runtime_settings(settings),
                 new_name=new_name,
-                report=_report_damage,
+                report=report_damage,
                 exporter=self._make_exporter(),
             )
         except BaseException:
@@ -203,6 +205,8 @@ class Server:
             client_rates=client_rates(self.settings, perf_counter),
             tests=self._make_tests and self._make_tests(self.runtime, self.background),
         )
+        if self.tracing is not None:
+            self._services = self.tracing.around(self._services)
         self.addresses = await self._doors.open_grpc(self._services, self.admission)
 
     async def _serve_http(self) -> None:
@@ -216,6 +220,7 @@ class Server:
             self.meters,
             self.background.records,
             self.exporter,
+            self.tracing,
             version=VERSION,
             transport=self.transport,
             is_ready=self._is_ready,
@@ -279,6 +284,8 @@ class Server:
     async def _close_exporter(self) -> None:
         if self.exporter is not None:
             await self.exporter.stop()
+        if self.tracing is not None:
+            await self.tracing.stop()
 
 
 def _started(part: T | None) -> T:
@@ -290,11 +297,3 @@ def _started(part: T | None) -> T:
 def new_name() -> str:
     """Returns a unique name, for sessions, operations and incidents."""
     return urandom(8).hex()
-
-
-def _report_loss(what: str) -> None:
-    LOG.error("loss accepted", what=what)
-
-
-def _report_damage(damage: SetApart) -> None:
-    LOG.error("set apart", shard=damage.shard, what=damage.what, why=damage.why)

@@ -44,7 +44,7 @@ class OwnDoors:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self.transport = choose_transport(settings.transport)
+        self.transport = choose_transport(settings.transport, traces=settings.tracing != "off")
         self._serving: Serving | None = None
         self._listener: WebServer | None = None
 

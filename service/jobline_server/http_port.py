@@ -24,6 +24,7 @@ from jobline_server.web.server import WebServer
 
 if TYPE_CHECKING:
     from jobline_server.runtime.exporter import Exporter  # only where a history is kept
+    from jobline_server.tracing_port import Tracing  # only where calls are traced
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +40,12 @@ class HttpApp:
             self.calls.close()
 
 
-def make_pages_of(
+def make_pages_of(  # noqa: PLR0913  # whatever has metrics
     runtime: Runtime,
     meters: CallMeters,
     records: Mapping[str, TaskRecord],
     exporter: Exporter | None,
+    tracing: Tracing | None,
     *,
     version: str,
     transport: str,
@@ -52,7 +54,7 @@ def make_pages_of(
     """Returns the pages of a server: metrics and health."""
     server = metrics.ServerCollector(runtime, version=version, transport=transport)
     return make_pages(
-        metrics.make_registry(server, meters, records, exporter),
+        metrics.make_registry(server, meters, records, exporter, tracing),
         refresh=server.refresh,
         version=version,
         failing=runtime.failing,

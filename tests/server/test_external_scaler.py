@@ -101,7 +101,6 @@ async def test_the_backlog_is_what_waits_and_what_runs(
     await push(channel, 3)
     await push(channel, 2, group="one")
     (first, *_) = await pull(channel)
-
     # Of the group, the second waits for the first: another worker could not start it.
     value = await scaler.value(queue="mail")
     assert (value.metricName, value.metricValueFloat) == ("jobline-backlog", 4)

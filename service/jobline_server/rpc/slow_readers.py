@@ -45,6 +45,10 @@ class TimedWrites:
         """Returns who calls."""
         return self._context.peer()
 
+    def invocation_metadata(self) -> Any:
+        """Returns the metadata of the call."""
+        return self._context.invocation_metadata()
+
     async def write(self, message: bytes) -> None:
         """Sends a message; waits while the caller does not read, up to its time limit."""
         loop = asyncio.get_running_loop()

@@ -55,8 +55,16 @@ class Serving:
         await self.server.stop(grace_seconds)
 
 
-def choose_transport(wanted: Literal["grpcio", "native", "auto"]) -> TransportName:
-    """Resolves `auto`; raises `CannotServe` for `native` where it is not installed."""
+def choose_transport(
+    wanted: Literal["grpcio", "native", "auto"], *, traces: bool = False
+) -> TransportName:
+    """Resolves `auto`; raises `CannotServe` for `native` where it is not installed, or `traces` are
+    wanted: it passes on no metadata, in which callers say what a span is part of.
+    """
+    if traces:
+        if wanted == "native":
+            raise CannotServe("tracing needs transport = grpcio")
+        return "grpcio"
     installed = find_spec(NATIVE_MODULE) is not None
     if wanted == "auto":
         return "native" if installed else "grpcio"

@@ -26,6 +26,7 @@ from jobline_server.telemetry.calls import CallMeters
 from jobline_server.web.history_metrics import Export, HistoryCollector
 from jobline_server.web.queue_metrics import duration_metrics, queue_metrics
 from jobline_server.web.total_metrics import total_metrics
+from jobline_server.web.tracing_metrics import Spans, TracingCollector
 
 QUEUES_MAX = 100
 
@@ -52,14 +53,17 @@ def make_registry(
     meters: CallMeters,
     tasks: Mapping[str, TaskRecord],
     export: Export | None = None,
+    spans: Spans | None = None,
 ) -> CollectorRegistry:
-    """Returns a registry of this server and its process; with `export`, of its history."""
+    """Returns a registry of this server and its process, and what it has of a history and spans."""
     registry = CollectorRegistry()
     registry.register(server)
     registry.register(CallsCollector(meters))
     registry.register(TasksCollector(tasks))
     if export is not None:
         registry.register(HistoryCollector(export))
+    if spans is not None:
+        registry.register(TracingCollector(spans))
     ProcessCollector(registry=registry)
     return registry
 
