@@ -53,7 +53,8 @@ class _QueueDemand:
         self.durations = durations
         self.samples: deque[_Sample] = deque(maxlen=LONG_MS // SAMPLE_MS + 1)
         self.held: deque[tuple[int, int]] = deque(maxlen=HOLD_MS // SAMPLE_MS + 1)
-        self.slots_per_worker = 1.0
+        # 0 until a worker is seen.
+        self.slots_per_worker = 0.0
 
     def sample(self, queue: Queue, now: Now) -> _Sample:
         """Returns the counts at this moment."""
@@ -129,15 +130,24 @@ class Demands:
         objective = queue.settings.objective
         if objective is None:
             return None
+        if not known.slots_per_worker:
+            self._note_windows(queue.name, known)
         demand = _demand(queue, known, now)
         workers = known.hold(_workers(queue, known, demand, objective), now.mono_ms)
         return WorkersNeeded(
-            workers, known.slots_per_worker, demand.backlog, demand.arrivals, demand.run_seconds
+            workers,
+            max(known.slots_per_worker, 1.0),
+            demand.backlog,
+            demand.arrivals,
+            demand.run_seconds,
         )
 
 
 def _workers(queue: Queue, known: _QueueDemand, demand: Demand, objective: Objective) -> int:
     slots = max(slots_needed(demand, objective), workload(queue) > 0)
+    if not demand.run_seconds and known.slots_per_worker:
+        # As after a start: those that work are needed until it is known for how long.
+        slots = max(slots, queue.counts[JobState.ACTIVE])
     return workers_for(slots, known.slots_per_worker, queue.settings.concurrency)
 
 

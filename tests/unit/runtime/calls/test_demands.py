@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any
 
 from jobline_server.engine.commands import Pull, Push
@@ -115,6 +116,21 @@ async def test_a_job_of_unknown_length_needs_one_worker(runtime: Runtime) -> Non
 
     await runtime.pulls.pull(Pull((("mail", 1),), max_jobs=1, wait_ms=0, worker="w"))
     assert needed(runtime).workers == 1
+
+
+async def test_who_is_busy_is_needed_as_long_as_nobody_knows_how_long(
+    runtime: Runtime, monkeypatch: Any
+) -> None:
+    """After a start of the server, KEDA must not stop the workers that it finds."""
+    await update(runtime, objective=OBJECTIVE)
+    await push(runtime, 80)
+    pull = Pull((("mail", 1),), max_jobs=80, wait_ms=0, worker="w", accepts_runs=True)
+    await runtime.pulls.pull(pull)
+    monkeypatch.setattr(demands, "WorkerStream", SimpleNamespace)
+    worker = SimpleNamespace(session=SimpleNamespace(window=SimpleNamespace(jobs=16)))
+    monkeypatch.setattr(runtime.core.rings, "consumers", lambda _queue: (worker,))
+
+    assert needed(runtime)[:2] == (5, 16)
 
 
 async def test_more_workers_than_may_run_jobs_are_not_needed(runtime: Runtime) -> None:
