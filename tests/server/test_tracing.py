@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -215,6 +216,11 @@ async def test_what_cannot_trace_does_not_start(monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(CannotServe, match="tracing needs transport = grpcio"):
         async with running_server(transport="native", tracing="otlp"):
             pass
+    monkeypatch.setitem(sys.modules, "jobline_server.tracing_port", None)
+    with pytest.raises(ConfigurationError, match=r"pip install 'jobline-server\[otel\]'"):
+        async with running_server(tracing="otlp"):
+            pass
+    monkeypatch.undo()
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf")
     with pytest.raises(ConfigurationError, match="only grpc is served"):
         async with running_server(tracing="otlp"):
