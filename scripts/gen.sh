@@ -9,6 +9,9 @@ cd "$(dirname "$0")/.."
 stubs=clients/python/jobline/v1
 go_stubs=clients/go/joblinev1
 descriptors=service/jobline_server/rpc/descriptors.binpb
+# What KEDA asks is of no use to a client: the messages are the server's alone.
+scaler=externalscaler/externalscaler_pb2
+scaler_stub=service/jobline_server/rpc/externalscaler_pb2
 fresh=$(mktemp -d)
 trap 'rm -rf "$fresh"' EXIT
 
@@ -26,7 +29,8 @@ generator=clients/typescript/node_modules/.bin/protoc-gen-es
 made=$fresh/$typescript/jobline/v1
 if [ -x "$generator" ]; then
   .gen-venv/bin/buf generate --template clients/typescript/buf.gen.yaml -o "$fresh" \
-    --exclude-path proto/jobline/v1/store.proto --exclude-path proto/jobline/v1/entry.proto
+    --exclude-path proto/jobline/v1/store.proto --exclude-path proto/jobline/v1/entry.proto \
+    --exclude-path proto/externalscaler
 else
   echo "no packages from npm: the TypeScript stubs are left out" >&2
 fi
@@ -51,6 +55,12 @@ if [ "${1:-}" = --check ]; then
     echo "The stubs in $stubs are not what proto/ says. Run \`make gen\` and commit the result." >&2
     exit 1
   fi
+  for kind in py pyi; do
+    if ! cmp --silent "$fresh/clients/python/$scaler.$kind" "$scaler_stub.$kind"; then
+      echo "$scaler_stub.$kind is not what proto/ says. Run \`make gen\` and commit the result." >&2
+      exit 1
+    fi
+  done
   if ! cmp --silent "$fresh/descriptors.binpb" "$descriptors"; then
     echo "$descriptors is not what proto/ says. Run \`make gen\` and commit the result." >&2
     exit 1
@@ -64,6 +74,7 @@ else
   mkdir -p "$stubs"
   rm -f "$stubs"/*_pb2.py "$stubs"/*_pb2.pyi "$stubs"/*_pb2_grpc.py "$stubs"/*_pb2_grpc.pyi
   cp "$fresh/$stubs"/*_pb2* "$stubs"/
+  for kind in py pyi; do cp "$fresh/clients/python/$scaler.$kind" "$scaler_stub.$kind"; done
   cp "$fresh/descriptors.binpb" "$descriptors"
   [ -z "$has_go" ] || { rm -rf "$go_stubs" && cp -r "$fresh/$go_stubs" "$go_stubs"; }
   if [ -d "$made" ]; then

@@ -6,6 +6,7 @@ cd "$(dirname "$0")/.."
 
 node_fits() { command -v npm && node -e 'process.exit(+(process.versions.node.split(".")[0] < 20))'; }
 postgresql() { command -v pg_ctl || compgen -G '/usr/lib/postgresql/*/bin/initdb'; }
+promtool() { type -P promtool || test -x .tools/bin/promtool; }
 grpcurl() { type -P grpcurl || test -x .tools/bin/grpcurl || test -x "$HOME/go/bin/grpcurl"; }
 
 missing=0
@@ -28,6 +29,7 @@ look ruby 'command -v ruby' 'the program in Ruby of docs/clients.md' 'apt-get in
 look mono 'command -v mcs' 'the program in C# of docs/clients.md' 'apt-get install mono-mcs mono-runtime'
 look java 'command -v java' 'the program in Java of docs/clients.md' 'apt-get install default-jdk-headless'
 look grpcurl grpcurl 'what README.md shows with grpcurl' 'go install …/grpcurl, as scripts/ci.sh does'
+look promtool promtool 'the check of metrics' 'scripts/promtool.sh'
 look postgresql postgresql 'the outbox on PostgreSQL' 'apt-get install postgresql'
 look helm 'test -x .tools/bin/helm4' 'the chart for Kubernetes and the image' 'make helm-setup'
 look openssl 'command -v openssl' 'webhooks over TLS' 'apt-get install openssl'

@@ -18,6 +18,8 @@ from jobline_server.authentication import Authentication
 from jobline_server.background.periodic import Background
 from jobline_server.config import Settings
 from jobline_server.doors import Doors, OwnDoors, tasks_of
+from jobline_server.loss_reports import report_damage, report_loss
+from jobline_server.optional_tracing import tracing_of
 from jobline_server.periodic_tasks import make_tasks
 from jobline_server.room_settings import call_limits, client_rates, default_level, runtime_settings
 from jobline_server.rpc.admission import Admission
@@ -77,6 +79,7 @@ class Server:
         self._app: HttpApp | None = None
         self.authentication = Authentication(settings)
         self.exporter: Exporter | None = None
+        self.tracing = tracing_of(settings, VERSION)
         self._hastened = asyncio.Event()
         self._stopping: asyncio.Task[None] | None = None
 
@@ -208,6 +211,8 @@ class Server:
             client_rates=client_rates(self.settings, perf_counter),
             tests=self._make_tests and self._make_tests(self.runtime, self.background),
         )
+        if self.tracing is not None:
+            self._services = self.tracing.around(self._services)
         self.addresses = await self._doors.open_grpc(self._services, self.admission)
 
     async def _serve_http(self) -> None:
@@ -221,6 +226,7 @@ class Server:
             self.meters,
             self.background.records,
             self.exporter,
+            self.tracing,
             version=VERSION,
             transport=self.transport,
             is_ready=self._is_ready,
@@ -287,6 +293,8 @@ class Server:
     async def _close_exporter(self) -> None:
         if self.exporter is not None:
             await self.exporter.stop()
+        if self.tracing is not None:
+            await self.tracing.stop()
 
 
 def _started(part: T | None) -> T:

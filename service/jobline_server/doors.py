@@ -71,8 +71,8 @@ class OwnDoors:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self.tls = _tls_of(settings)
-        with_tls = self.tls is not None
-        self.transport = choose_transport(settings.transport, with_tls=with_tls)
+        with_tls, traces = self.tls is not None, settings.tracing != "off"
+        self.transport = choose_transport(settings.transport, with_tls=with_tls, traces=traces)
         self.scheme = "https" if with_tls else "http"
         self._serving: Serving | None = None
         self._health: Serving | None = None

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Self
 
 from pydantic import ByteSize, Field, model_validator
-from pydantic_settings import BaseSettings
+
+from jobline_server.tracing_settings import TracingSettings
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
 
-class HistorySettings(BaseSettings):
+class HistorySettings(TracingSettings):
     """Whether, where and how often events are exported."""
 
     history: str = Field(

@@ -26,6 +26,7 @@ from jobline_server.web.server import WebServer
 if TYPE_CHECKING:
     from jobline_server.rpc.access.guarding import Access
     from jobline_server.runtime.exporter import Exporter  # only where a history is kept
+    from jobline_server.tracing_port import Tracing  # only where calls are traced
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,7 @@ def make_pages_of(  # noqa: PLR0913  # what the pages show
     meters: CallMeters,
     records: Mapping[str, TaskRecord],
     exporter: Exporter | None,
+    tracing: Tracing | None,
     *,
     version: str,
     transport: str,
@@ -56,7 +58,7 @@ def make_pages_of(  # noqa: PLR0913  # what the pages show
     """Returns the pages of a server: metrics and health."""
     server = metrics.ServerCollector(runtime, version=version, transport=transport)
     return make_pages(
-        metrics.make_registry(server, meters, records, exporter, access, tls),
+        metrics.make_registry(server, meters, records, exporter, access, tls, tracing),
         refresh=server.refresh,
         version=version,
         failing=runtime.failing,

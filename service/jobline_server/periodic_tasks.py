@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from jobline_server.background.checkpoints import CheckpointTask
 from jobline_server.background.dead_letters import RetryDeadJobs
+from jobline_server.background.demands import SampleDemands
 from jobline_server.background.housekeeping import (
     DeleteIdleQueues,
     RestoreBallast,
@@ -48,6 +49,7 @@ def make_tasks(
         RetryDeadJobs(runtime.core, AutoRetries(runtime.core, runtime.ended)),
         RestoreBallast(DiskSpace(runtime.core)),
         *([old_streams] if moves else []),
+        SampleDemands(runtime.demands),
         UnhandledNames(runtime.core, runtime.streams.notify_unhandled),
         DeleteOldOperations(runtime.core, runtime.operations),
         NoteServer(runtime.core, runtime.streams.presence, int(settings.low_space_bytes)),

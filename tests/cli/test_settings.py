@@ -6,7 +6,8 @@ import pytest
 
 from jobline import AckLevel, Backoff, BackoffKind, QueueSettings, RateLimit, Retention
 from jobline.cli.exit_codes import UsageError
-from jobline.cli.settings import SETTINGS, changes, parse_rate, rows
+from jobline.cli.setting_values import parse_rate
+from jobline.cli.settings import SETTINGS, changes, rows
 from jobline.v1 import queue_pb2
 
 
@@ -48,6 +49,7 @@ def test_what_is_shown_is_what_was_typed():
         "max_waiting_bytes": "5000",
         "rate": "100/1m/20",
         "ageing": "10m/5/50",
+        "objective": "99.5%/30s",
         "concurrency": "3",
         "non_retryable_error_types": "A,B",
     }

@@ -74,6 +74,7 @@ async def test_all_services_are_listed(filled: aio.Channel) -> None:
 
     assert set(reply.statuses) == {
         "",
+        "externalscaler.ExternalScaler",
         "jobline.v1.AdminService",
         "jobline.v1.BatchService",
         "jobline.v1.FlowService",

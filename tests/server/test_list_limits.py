@@ -140,7 +140,8 @@ def test_every_list_of_every_request_has_a_limit() -> None:
     """Trial E2: each list that is added to a request needs a limit in the table."""
     known = {path[-1].full_name for _, path in CASES}
 
-    assert known == set(LIST_LIMITS)
+    # KEDA's own service has tests of its own.
+    assert known == {name for name in LIST_LIMITS if not name.startswith("externalscaler.")}
 
 
 @pytest.mark.parametrize(("rpc", "path"), CASES, ids=lambda value: str(value)[:30])

@@ -15,6 +15,7 @@ SERVICES = {
     "grpc.health.v1.Health",
     "grpc.reflection.v1.ServerReflection",
     "grpc.reflection.v1alpha.ServerReflection",
+    "externalscaler.ExternalScaler",
     "jobline.v1.AdminService",
     "jobline.v1.BatchService",
     "jobline.v1.FlowService",

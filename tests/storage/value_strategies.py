@@ -28,6 +28,7 @@ from jobline_server.engine.group_settings import (
 )
 from jobline_server.engine.job_log import JobLog, LogLine
 from jobline_server.engine.limiters import LimiterSettings
+from jobline_server.engine.objective import Objective
 from jobline_server.engine.phases import FinishedPhase
 from jobline_server.engine.rates import RateLimit
 from jobline_server.engine.records import JobRecord
@@ -212,6 +213,7 @@ settings = st.builds(
     ttl_ms=optional(moments),
     expired_to_dead=st.booleans(),
     timeout_ms=optional(moments),
+    objective=optional(st.builds(Objective, st.floats(1, 99.99), st.integers(100, 7 * 86_400_000))),
     ageing=optional(
         st.builds(
             Ageing,

@@ -334,6 +334,62 @@ func (x *GroupSettings) GetRate() *RateLimit {
 	return nil
 }
 
+// How soon the jobs of a queue shall start, from when they are READY. Nothing is refused or put first for it:
+// it says how many workers the queue needs.
+type Objective struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. How many of a hundred jobs shall start in time, 1 … 99.99.
+	Percent float64 `protobuf:"fixed64,1,opt,name=percent,proto3" json:"percent,omitempty"`
+	// Required. How long they may wait, 100 ms … 7 days.
+	StartWithin   *durationpb.Duration `protobuf:"bytes,2,opt,name=start_within,json=startWithin,proto3" json:"start_within,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Objective) Reset() {
+	*x = Objective{}
+	mi := &file_jobline_v1_queue_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Objective) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Objective) ProtoMessage() {}
+
+func (x *Objective) ProtoReflect() protoreflect.Message {
+	mi := &file_jobline_v1_queue_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Objective.ProtoReflect.Descriptor instead.
+func (*Objective) Descriptor() ([]byte, []int) {
+	return file_jobline_v1_queue_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *Objective) GetPercent() float64 {
+	if x != nil {
+		return x.Percent
+	}
+	return 0
+}
+
+func (x *Objective) GetStartWithin() *durationpb.Duration {
+	if x != nil {
+		return x.StartWithin
+	}
+	return nil
+}
+
 // What a queue's jobs take where their own options say nothing.
 type QueueSettings struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -372,6 +428,8 @@ type QueueSettings struct {
 	Rate *RateLimit `protobuf:"bytes,30,opt,name=rate,proto3" json:"rate,omitempty"`
 	// Optional. How many jobs may be ACTIVE at once, 1 … 1,000,000. Unset: no limit.
 	Concurrency *int32 `protobuf:"varint,31,opt,name=concurrency,proto3,oneof" json:"concurrency,omitempty"`
+	// Optional. How soon jobs shall start, from which `Queue.workers_needed` follows. Unset: nobody said.
+	Objective *Objective `protobuf:"bytes,27,opt,name=objective,proto3" json:"objective,omitempty"`
 	// Optional. How many payload bytes may wait or be active, 1 … 2^50. A push over it is refused with
 	// QUEUE_FULL. Unset: no limit of its own.
 	MaxWaitingBytes *int64 `protobuf:"varint,32,opt,name=max_waiting_bytes,json=maxWaitingBytes,proto3,oneof" json:"max_waiting_bytes,omitempty"`
@@ -412,7 +470,7 @@ type QueueSettings struct {
 
 func (x *QueueSettings) Reset() {
 	*x = QueueSettings{}
-	mi := &file_jobline_v1_queue_proto_msgTypes[4]
+	mi := &file_jobline_v1_queue_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -424,7 +482,7 @@ func (x *QueueSettings) String() string {
 func (*QueueSettings) ProtoMessage() {}
 
 func (x *QueueSettings) ProtoReflect() protoreflect.Message {
-	mi := &file_jobline_v1_queue_proto_msgTypes[4]
+	mi := &file_jobline_v1_queue_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -437,7 +495,7 @@ func (x *QueueSettings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueSettings.ProtoReflect.Descriptor instead.
 func (*QueueSettings) Descriptor() ([]byte, []int) {
-	return file_jobline_v1_queue_proto_rawDescGZIP(), []int{4}
+	return file_jobline_v1_queue_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *QueueSettings) GetLease() *durationpb.Duration {
@@ -536,6 +594,13 @@ func (x *QueueSettings) GetConcurrency() int32 {
 		return *x.Concurrency
 	}
 	return 0
+}
+
+func (x *QueueSettings) GetObjective() *Objective {
+	if x != nil {
+		return x.Objective
+	}
+	return nil
 }
 
 func (x *QueueSettings) GetMaxWaitingBytes() int64 {
@@ -665,7 +730,7 @@ type Group struct {
 
 func (x *Group) Reset() {
 	*x = Group{}
-	mi := &file_jobline_v1_queue_proto_msgTypes[5]
+	mi := &file_jobline_v1_queue_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -677,7 +742,7 @@ func (x *Group) String() string {
 func (*Group) ProtoMessage() {}
 
 func (x *Group) ProtoReflect() protoreflect.Message {
-	mi := &file_jobline_v1_queue_proto_msgTypes[5]
+	mi := &file_jobline_v1_queue_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -690,7 +755,7 @@ func (x *Group) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Group.ProtoReflect.Descriptor instead.
 func (*Group) Descriptor() ([]byte, []int) {
-	return file_jobline_v1_queue_proto_rawDescGZIP(), []int{5}
+	return file_jobline_v1_queue_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Group) GetQueue() string {
@@ -818,7 +883,7 @@ type PriorityCount struct {
 
 func (x *PriorityCount) Reset() {
 	*x = PriorityCount{}
-	mi := &file_jobline_v1_queue_proto_msgTypes[6]
+	mi := &file_jobline_v1_queue_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -830,7 +895,7 @@ func (x *PriorityCount) String() string {
 func (*PriorityCount) ProtoMessage() {}
 
 func (x *PriorityCount) ProtoReflect() protoreflect.Message {
-	mi := &file_jobline_v1_queue_proto_msgTypes[6]
+	mi := &file_jobline_v1_queue_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -843,7 +908,7 @@ func (x *PriorityCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PriorityCount.ProtoReflect.Descriptor instead.
 func (*PriorityCount) Descriptor() ([]byte, []int) {
-	return file_jobline_v1_queue_proto_rawDescGZIP(), []int{6}
+	return file_jobline_v1_queue_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *PriorityCount) GetPriority() int32 {
@@ -891,7 +956,7 @@ type QueueCounts struct {
 
 func (x *QueueCounts) Reset() {
 	*x = QueueCounts{}
-	mi := &file_jobline_v1_queue_proto_msgTypes[7]
+	mi := &file_jobline_v1_queue_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -903,7 +968,7 @@ func (x *QueueCounts) String() string {
 func (*QueueCounts) ProtoMessage() {}
 
 func (x *QueueCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_jobline_v1_queue_proto_msgTypes[7]
+	mi := &file_jobline_v1_queue_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -916,7 +981,7 @@ func (x *QueueCounts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueCounts.ProtoReflect.Descriptor instead.
 func (*QueueCounts) Descriptor() ([]byte, []int) {
-	return file_jobline_v1_queue_proto_rawDescGZIP(), []int{7}
+	return file_jobline_v1_queue_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *QueueCounts) GetScheduled() int64 {
@@ -1034,13 +1099,16 @@ type Queue struct {
 	WorkerTime *durationpb.Duration `protobuf:"bytes,20,opt,name=worker_time,json=workerTime,proto3" json:"worker_time,omitempty"`
 	// Output only. Why it is limited.
 	LimitedReason string `protobuf:"bytes,19,opt,name=limited_reason,json=limitedReason,proto3" json:"limited_reason,omitempty"`
+	// Output only. How many workers its objective needs; unset without one, and for queues with one beyond the
+	// first 100.
+	WorkersNeeded *WorkersNeeded `protobuf:"bytes,21,opt,name=workers_needed,json=workersNeeded,proto3" json:"workers_needed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Queue) Reset() {
 	*x = Queue{}
-	mi := &file_jobline_v1_queue_proto_msgTypes[8]
+	mi := &file_jobline_v1_queue_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1052,7 +1120,7 @@ func (x *Queue) String() string {
 func (*Queue) ProtoMessage() {}
 
 func (x *Queue) ProtoReflect() protoreflect.Message {
-	mi := &file_jobline_v1_queue_proto_msgTypes[8]
+	mi := &file_jobline_v1_queue_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1065,7 +1133,7 @@ func (x *Queue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Queue.ProtoReflect.Descriptor instead.
 func (*Queue) Descriptor() ([]byte, []int) {
-	return file_jobline_v1_queue_proto_rawDescGZIP(), []int{8}
+	return file_jobline_v1_queue_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Queue) GetName() string {
@@ -1187,6 +1255,98 @@ func (x *Queue) GetLimitedReason() string {
 	return ""
 }
 
+func (x *Queue) GetWorkersNeeded() *WorkersNeeded {
+	if x != nil {
+		return x.WorkersNeeded
+	}
+	return nil
+}
+
+// How many workers a queue needs to keep its objective, and what that follows from. It rises at once, and
+// falls when fewer were enough for two minutes.
+type WorkersNeeded struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Output only. So many, each with `slots_per_worker`.
+	Workers int32 `protobuf:"varint,1,opt,name=workers,proto3" json:"workers,omitempty"`
+	// Output only. Jobs that a worker of the queue takes at a time, on average of those that are connected, or
+	// were last; 1 if there was none since the server started.
+	SlotsPerWorker float64 `protobuf:"fixed64,2,opt,name=slots_per_worker,json=slotsPerWorker,proto3" json:"slots_per_worker,omitempty"`
+	// Output only. READY jobs of groups that may run, which is what has to start.
+	Backlog int64 `protobuf:"varint,3,opt,name=backlog,proto3" json:"backlog,omitempty"`
+	// Output only. Jobs that became READY per second, in the last minute or the last five, whichever is more.
+	ArrivalsPerSecond float64 `protobuf:"fixed64,4,opt,name=arrivals_per_second,json=arrivalsPerSecond,proto3" json:"arrivals_per_second,omitempty"`
+	// Output only. How long a job ran on average in the last five minutes, or since the server started if none
+	// completed in them; unset if none did then, either.
+	MeanRun       *durationpb.Duration `protobuf:"bytes,5,opt,name=mean_run,json=meanRun,proto3" json:"mean_run,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WorkersNeeded) Reset() {
+	*x = WorkersNeeded{}
+	mi := &file_jobline_v1_queue_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorkersNeeded) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorkersNeeded) ProtoMessage() {}
+
+func (x *WorkersNeeded) ProtoReflect() protoreflect.Message {
+	mi := &file_jobline_v1_queue_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorkersNeeded.ProtoReflect.Descriptor instead.
+func (*WorkersNeeded) Descriptor() ([]byte, []int) {
+	return file_jobline_v1_queue_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *WorkersNeeded) GetWorkers() int32 {
+	if x != nil {
+		return x.Workers
+	}
+	return 0
+}
+
+func (x *WorkersNeeded) GetSlotsPerWorker() float64 {
+	if x != nil {
+		return x.SlotsPerWorker
+	}
+	return 0
+}
+
+func (x *WorkersNeeded) GetBacklog() int64 {
+	if x != nil {
+		return x.Backlog
+	}
+	return 0
+}
+
+func (x *WorkersNeeded) GetArrivalsPerSecond() float64 {
+	if x != nil {
+		return x.ArrivalsPerSecond
+	}
+	return 0
+}
+
+func (x *WorkersNeeded) GetMeanRun() *durationpb.Duration {
+	if x != nil {
+		return x.MeanRun
+	}
+	return nil
+}
+
 // What happened in a queue in one minute.
 type QueueMinute struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1211,7 +1371,7 @@ type QueueMinute struct {
 
 func (x *QueueMinute) Reset() {
 	*x = QueueMinute{}
-	mi := &file_jobline_v1_queue_proto_msgTypes[9]
+	mi := &file_jobline_v1_queue_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1223,7 +1383,7 @@ func (x *QueueMinute) String() string {
 func (*QueueMinute) ProtoMessage() {}
 
 func (x *QueueMinute) ProtoReflect() protoreflect.Message {
-	mi := &file_jobline_v1_queue_proto_msgTypes[9]
+	mi := &file_jobline_v1_queue_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1236,7 +1396,7 @@ func (x *QueueMinute) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueMinute.ProtoReflect.Descriptor instead.
 func (*QueueMinute) Descriptor() ([]byte, []int) {
-	return file_jobline_v1_queue_proto_rawDescGZIP(), []int{9}
+	return file_jobline_v1_queue_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *QueueMinute) GetStartTime() *timestamppb.Timestamp {
@@ -1326,7 +1486,10 @@ const file_jobline_v1_queue_proto_rawDesc = "" +
 	"\x04rate\x18\x05 \x01(\v2\x15.jobline.v1.RateLimitR\x04rateB\x0e\n" +
 	"\f_concurrencyB\x0e\n" +
 	"\f_max_waitingB\t\n" +
-	"\a_weight\"\x9f\v\n" +
+	"\a_weight\"c\n" +
+	"\tObjective\x12\x18\n" +
+	"\apercent\x18\x01 \x01(\x01R\apercent\x12<\n" +
+	"\fstart_within\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\vstartWithin\"\xd4\v\n" +
 	"\rQueueSettings\x12/\n" +
 	"\x05lease\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x05lease\x12&\n" +
 	"\fmax_attempts\x18\x02 \x01(\x05H\x00R\vmaxAttempts\x88\x01\x01\x12-\n" +
@@ -1344,7 +1507,8 @@ const file_jobline_v1_queue_proto_rawDesc = "" +
 	"\atimeout\x18\v \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12*\n" +
 	"\x06ageing\x18\f \x01(\v2\x12.jobline.v1.AgeingR\x06ageing\x12)\n" +
 	"\x04rate\x18\x1e \x01(\v2\x15.jobline.v1.RateLimitR\x04rate\x12%\n" +
-	"\vconcurrency\x18\x1f \x01(\x05H\x04R\vconcurrency\x88\x01\x01\x12/\n" +
+	"\vconcurrency\x18\x1f \x01(\x05H\x04R\vconcurrency\x88\x01\x01\x123\n" +
+	"\tobjective\x18\x1b \x01(\v2\x15.jobline.v1.ObjectiveR\tobjective\x12/\n" +
 	"\x11max_waiting_bytes\x18  \x01(\x03H\x05R\x0fmaxWaitingBytes\x88\x01\x01\x124\n" +
 	"\bdelivery\x18\r \x01(\x0e2\x18.jobline.v1.DeliveryModeR\bdelivery\x12:\n" +
 	"\fdead_letters\x18% \x01(\v2\x17.jobline.v1.DeadLettersR\vdeadLetters\x12%\n" +
@@ -1405,7 +1569,7 @@ const file_jobline_v1_queue_proto_rawDesc = "" +
 	" \x01(\x03R\tunhandled\x129\n" +
 	"\n" +
 	"priorities\x18\v \x03(\v2\x19.jobline.v1.PriorityCountR\n" +
-	"priorities\"\xca\x05\n" +
+	"priorities\"\x8c\x06\n" +
 	"\x05Queue\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05shard\x18\x02 \x01(\x05R\x05shard\x125\n" +
@@ -1427,8 +1591,15 @@ const file_jobline_v1_queue_proto_rawDesc = "" +
 	"limited_by\x18\x12 \x01(\tR\tlimitedBy\x12:\n" +
 	"\vworker_time\x18\x14 \x01(\v2\x19.google.protobuf.DurationR\n" +
 	"workerTime\x12%\n" +
-	"\x0elimited_reason\x18\x13 \x01(\tR\rlimitedReasonB\t\n" +
-	"\a_tokens\"\x9e\x02\n" +
+	"\x0elimited_reason\x18\x13 \x01(\tR\rlimitedReason\x12@\n" +
+	"\x0eworkers_needed\x18\x15 \x01(\v2\x19.jobline.v1.WorkersNeededR\rworkersNeededB\t\n" +
+	"\a_tokens\"\xd3\x01\n" +
+	"\rWorkersNeeded\x12\x18\n" +
+	"\aworkers\x18\x01 \x01(\x05R\aworkers\x12(\n" +
+	"\x10slots_per_worker\x18\x02 \x01(\x01R\x0eslotsPerWorker\x12\x18\n" +
+	"\abacklog\x18\x03 \x01(\x03R\abacklog\x12.\n" +
+	"\x13arrivals_per_second\x18\x04 \x01(\x01R\x11arrivalsPerSecond\x124\n" +
+	"\bmean_run\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\ameanRun\"\x9e\x02\n" +
 	"\vQueueMinute\x129\n" +
 	"\n" +
 	"start_time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x12\x16\n" +
@@ -1457,70 +1628,76 @@ func file_jobline_v1_queue_proto_rawDescGZIP() []byte {
 	return file_jobline_v1_queue_proto_rawDescData
 }
 
-var file_jobline_v1_queue_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_jobline_v1_queue_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_jobline_v1_queue_proto_goTypes = []any{
 	(*RateLimit)(nil),             // 0: jobline.v1.RateLimit
 	(*Ageing)(nil),                // 1: jobline.v1.Ageing
 	(*DeadLetters)(nil),           // 2: jobline.v1.DeadLetters
 	(*GroupSettings)(nil),         // 3: jobline.v1.GroupSettings
-	(*QueueSettings)(nil),         // 4: jobline.v1.QueueSettings
-	(*Group)(nil),                 // 5: jobline.v1.Group
-	(*PriorityCount)(nil),         // 6: jobline.v1.PriorityCount
-	(*QueueCounts)(nil),           // 7: jobline.v1.QueueCounts
-	(*Queue)(nil),                 // 8: jobline.v1.Queue
-	(*QueueMinute)(nil),           // 9: jobline.v1.QueueMinute
-	(*durationpb.Duration)(nil),   // 10: google.protobuf.Duration
-	(OnDeadHead)(0),               // 11: jobline.v1.OnDeadHead
-	(*Backoff)(nil),               // 12: jobline.v1.Backoff
-	(*Retention)(nil),             // 13: jobline.v1.Retention
-	(AckLevel)(0),                 // 14: jobline.v1.AckLevel
-	(DeliveryMode)(0),             // 15: jobline.v1.DeliveryMode
-	(UniqueMode)(0),               // 16: jobline.v1.UniqueMode
-	(DependencyPolicy)(0),         // 17: jobline.v1.DependencyPolicy
-	(*timestamppb.Timestamp)(nil), // 18: google.protobuf.Timestamp
+	(*Objective)(nil),             // 4: jobline.v1.Objective
+	(*QueueSettings)(nil),         // 5: jobline.v1.QueueSettings
+	(*Group)(nil),                 // 6: jobline.v1.Group
+	(*PriorityCount)(nil),         // 7: jobline.v1.PriorityCount
+	(*QueueCounts)(nil),           // 8: jobline.v1.QueueCounts
+	(*Queue)(nil),                 // 9: jobline.v1.Queue
+	(*WorkersNeeded)(nil),         // 10: jobline.v1.WorkersNeeded
+	(*QueueMinute)(nil),           // 11: jobline.v1.QueueMinute
+	(*durationpb.Duration)(nil),   // 12: google.protobuf.Duration
+	(OnDeadHead)(0),               // 13: jobline.v1.OnDeadHead
+	(*Backoff)(nil),               // 14: jobline.v1.Backoff
+	(*Retention)(nil),             // 15: jobline.v1.Retention
+	(AckLevel)(0),                 // 16: jobline.v1.AckLevel
+	(DeliveryMode)(0),             // 17: jobline.v1.DeliveryMode
+	(UniqueMode)(0),               // 18: jobline.v1.UniqueMode
+	(DependencyPolicy)(0),         // 19: jobline.v1.DependencyPolicy
+	(*timestamppb.Timestamp)(nil), // 20: google.protobuf.Timestamp
 }
 var file_jobline_v1_queue_proto_depIdxs = []int32{
-	10, // 0: jobline.v1.RateLimit.period:type_name -> google.protobuf.Duration
-	10, // 1: jobline.v1.Ageing.after:type_name -> google.protobuf.Duration
-	10, // 2: jobline.v1.DeadLetters.expire_after:type_name -> google.protobuf.Duration
-	10, // 3: jobline.v1.DeadLetters.auto_retry_first_delay:type_name -> google.protobuf.Duration
-	11, // 4: jobline.v1.GroupSettings.on_dead_head:type_name -> jobline.v1.OnDeadHead
+	12, // 0: jobline.v1.RateLimit.period:type_name -> google.protobuf.Duration
+	12, // 1: jobline.v1.Ageing.after:type_name -> google.protobuf.Duration
+	12, // 2: jobline.v1.DeadLetters.expire_after:type_name -> google.protobuf.Duration
+	12, // 3: jobline.v1.DeadLetters.auto_retry_first_delay:type_name -> google.protobuf.Duration
+	13, // 4: jobline.v1.GroupSettings.on_dead_head:type_name -> jobline.v1.OnDeadHead
 	0,  // 5: jobline.v1.GroupSettings.rate:type_name -> jobline.v1.RateLimit
-	10, // 6: jobline.v1.QueueSettings.lease:type_name -> google.protobuf.Duration
-	12, // 7: jobline.v1.QueueSettings.backoff:type_name -> jobline.v1.Backoff
-	13, // 8: jobline.v1.QueueSettings.retention:type_name -> jobline.v1.Retention
-	14, // 9: jobline.v1.QueueSettings.min_ack_level:type_name -> jobline.v1.AckLevel
-	10, // 10: jobline.v1.QueueSettings.ttl:type_name -> google.protobuf.Duration
-	10, // 11: jobline.v1.QueueSettings.timeout:type_name -> google.protobuf.Duration
-	1,  // 12: jobline.v1.QueueSettings.ageing:type_name -> jobline.v1.Ageing
-	0,  // 13: jobline.v1.QueueSettings.rate:type_name -> jobline.v1.RateLimit
-	15, // 14: jobline.v1.QueueSettings.delivery:type_name -> jobline.v1.DeliveryMode
-	2,  // 15: jobline.v1.QueueSettings.dead_letters:type_name -> jobline.v1.DeadLetters
-	10, // 16: jobline.v1.QueueSettings.disconnect_grace:type_name -> google.protobuf.Duration
-	3,  // 17: jobline.v1.QueueSettings.group:type_name -> jobline.v1.GroupSettings
-	16, // 18: jobline.v1.QueueSettings.unique_mode:type_name -> jobline.v1.UniqueMode
-	10, // 19: jobline.v1.QueueSettings.unique_ttl:type_name -> google.protobuf.Duration
-	10, // 20: jobline.v1.QueueSettings.unique_max_wait:type_name -> google.protobuf.Duration
-	17, // 21: jobline.v1.QueueSettings.on_dependency_failure:type_name -> jobline.v1.DependencyPolicy
-	10, // 22: jobline.v1.QueueSettings.block_timeout:type_name -> google.protobuf.Duration
-	3,  // 23: jobline.v1.Group.settings:type_name -> jobline.v1.GroupSettings
-	10, // 24: jobline.v1.Group.worker_time:type_name -> google.protobuf.Duration
-	18, // 25: jobline.v1.Group.limited_until:type_name -> google.protobuf.Timestamp
-	6,  // 26: jobline.v1.QueueCounts.priorities:type_name -> jobline.v1.PriorityCount
-	4,  // 27: jobline.v1.Queue.settings:type_name -> jobline.v1.QueueSettings
-	7,  // 28: jobline.v1.Queue.counts:type_name -> jobline.v1.QueueCounts
-	18, // 29: jobline.v1.Queue.oldest_ready_at:type_name -> google.protobuf.Timestamp
-	18, // 30: jobline.v1.Queue.created_at:type_name -> google.protobuf.Timestamp
-	18, // 31: jobline.v1.Queue.limited_until:type_name -> google.protobuf.Timestamp
-	10, // 32: jobline.v1.Queue.worker_time:type_name -> google.protobuf.Duration
-	18, // 33: jobline.v1.QueueMinute.start_time:type_name -> google.protobuf.Timestamp
-	10, // 34: jobline.v1.QueueMinute.waited_p50:type_name -> google.protobuf.Duration
-	10, // 35: jobline.v1.QueueMinute.waited_p95:type_name -> google.protobuf.Duration
-	36, // [36:36] is the sub-list for method output_type
-	36, // [36:36] is the sub-list for method input_type
-	36, // [36:36] is the sub-list for extension type_name
-	36, // [36:36] is the sub-list for extension extendee
-	0,  // [0:36] is the sub-list for field type_name
+	12, // 6: jobline.v1.Objective.start_within:type_name -> google.protobuf.Duration
+	12, // 7: jobline.v1.QueueSettings.lease:type_name -> google.protobuf.Duration
+	14, // 8: jobline.v1.QueueSettings.backoff:type_name -> jobline.v1.Backoff
+	15, // 9: jobline.v1.QueueSettings.retention:type_name -> jobline.v1.Retention
+	16, // 10: jobline.v1.QueueSettings.min_ack_level:type_name -> jobline.v1.AckLevel
+	12, // 11: jobline.v1.QueueSettings.ttl:type_name -> google.protobuf.Duration
+	12, // 12: jobline.v1.QueueSettings.timeout:type_name -> google.protobuf.Duration
+	1,  // 13: jobline.v1.QueueSettings.ageing:type_name -> jobline.v1.Ageing
+	0,  // 14: jobline.v1.QueueSettings.rate:type_name -> jobline.v1.RateLimit
+	4,  // 15: jobline.v1.QueueSettings.objective:type_name -> jobline.v1.Objective
+	17, // 16: jobline.v1.QueueSettings.delivery:type_name -> jobline.v1.DeliveryMode
+	2,  // 17: jobline.v1.QueueSettings.dead_letters:type_name -> jobline.v1.DeadLetters
+	12, // 18: jobline.v1.QueueSettings.disconnect_grace:type_name -> google.protobuf.Duration
+	3,  // 19: jobline.v1.QueueSettings.group:type_name -> jobline.v1.GroupSettings
+	18, // 20: jobline.v1.QueueSettings.unique_mode:type_name -> jobline.v1.UniqueMode
+	12, // 21: jobline.v1.QueueSettings.unique_ttl:type_name -> google.protobuf.Duration
+	12, // 22: jobline.v1.QueueSettings.unique_max_wait:type_name -> google.protobuf.Duration
+	19, // 23: jobline.v1.QueueSettings.on_dependency_failure:type_name -> jobline.v1.DependencyPolicy
+	12, // 24: jobline.v1.QueueSettings.block_timeout:type_name -> google.protobuf.Duration
+	3,  // 25: jobline.v1.Group.settings:type_name -> jobline.v1.GroupSettings
+	12, // 26: jobline.v1.Group.worker_time:type_name -> google.protobuf.Duration
+	20, // 27: jobline.v1.Group.limited_until:type_name -> google.protobuf.Timestamp
+	7,  // 28: jobline.v1.QueueCounts.priorities:type_name -> jobline.v1.PriorityCount
+	5,  // 29: jobline.v1.Queue.settings:type_name -> jobline.v1.QueueSettings
+	8,  // 30: jobline.v1.Queue.counts:type_name -> jobline.v1.QueueCounts
+	20, // 31: jobline.v1.Queue.oldest_ready_at:type_name -> google.protobuf.Timestamp
+	20, // 32: jobline.v1.Queue.created_at:type_name -> google.protobuf.Timestamp
+	20, // 33: jobline.v1.Queue.limited_until:type_name -> google.protobuf.Timestamp
+	12, // 34: jobline.v1.Queue.worker_time:type_name -> google.protobuf.Duration
+	10, // 35: jobline.v1.Queue.workers_needed:type_name -> jobline.v1.WorkersNeeded
+	12, // 36: jobline.v1.WorkersNeeded.mean_run:type_name -> google.protobuf.Duration
+	20, // 37: jobline.v1.QueueMinute.start_time:type_name -> google.protobuf.Timestamp
+	12, // 38: jobline.v1.QueueMinute.waited_p50:type_name -> google.protobuf.Duration
+	12, // 39: jobline.v1.QueueMinute.waited_p95:type_name -> google.protobuf.Duration
+	40, // [40:40] is the sub-list for method output_type
+	40, // [40:40] is the sub-list for method input_type
+	40, // [40:40] is the sub-list for extension type_name
+	40, // [40:40] is the sub-list for extension extendee
+	0,  // [0:40] is the sub-list for field type_name
 }
 
 func init() { file_jobline_v1_queue_proto_init() }
@@ -1533,16 +1710,16 @@ func file_jobline_v1_queue_proto_init() {
 	file_jobline_v1_queue_proto_msgTypes[1].OneofWrappers = []any{}
 	file_jobline_v1_queue_proto_msgTypes[2].OneofWrappers = []any{}
 	file_jobline_v1_queue_proto_msgTypes[3].OneofWrappers = []any{}
-	file_jobline_v1_queue_proto_msgTypes[4].OneofWrappers = []any{}
 	file_jobline_v1_queue_proto_msgTypes[5].OneofWrappers = []any{}
-	file_jobline_v1_queue_proto_msgTypes[8].OneofWrappers = []any{}
+	file_jobline_v1_queue_proto_msgTypes[6].OneofWrappers = []any{}
+	file_jobline_v1_queue_proto_msgTypes[9].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_jobline_v1_queue_proto_rawDesc), len(file_jobline_v1_queue_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   10,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

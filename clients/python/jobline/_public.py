@@ -52,6 +52,7 @@ from jobline._job_values import (
 from jobline._leased import LeasedJob
 from jobline._limiter_values import Limiter
 from jobline._new_job import NewJob
+from jobline._objective import Objective, WorkersNeeded
 from jobline._operation_values import Operation, OperationState, Undone
 from jobline._option_enums import BackoffKind, DeliveryMode
 from jobline._option_parts import Backoff, Retention
@@ -178,6 +179,7 @@ __all__ = [
     "Middleware",
     "Moment",
     "NewJob",
+    "Objective",
     "Obstacle",
     "ObstacleKind",
     "OnDeadHead",
@@ -234,6 +236,7 @@ __all__ = [
     "WorkerDescription",
     "WorkerHandler",
     "WorkerStats",
+    "WorkersNeeded",
     "__version__",
     "entity_method",
     "error_from_rpc",

@@ -13,6 +13,7 @@ from jobline._dead_letters import DeadLetters
 from jobline._dependencies import POLICIES, DependencyPolicy, DependencyPolicyName
 from jobline._enums import AckLevel, AckLevelName, known
 from jobline._group_values import GroupSettings
+from jobline._objective import Objective, WorkersNeeded
 from jobline._option_enums import DeliveryMode, DeliveryModeName
 from jobline._option_parts import Backoff, Retention
 from jobline._rate_limit import RateLimit
@@ -45,6 +46,7 @@ class SettingsHow(TypedDict, total=False):
     timeout: Seconds | None
     ageing: Ageing | None
     group: GroupSettings | None
+    objective: Objective | None
     unique_mode: UniqueModeName | None
     unique_ttl: Seconds | None
     unique_max_wait: Seconds | None
@@ -79,6 +81,7 @@ class QueueSettings:
     - `timeout`: how long one attempt may take in all, 1 s … 400 days (default: as it takes).
     - `ageing`: how jobs rise in priority while they wait (default: they do not).
     - `group`: what holds for each of its groups that has no settings of its own.
+    - `objective`: how soon jobs shall start, from which `Queue.workers_needed` follows.
     - `unique_mode`, `unique_ttl`, `unique_max_wait`: see `JobOptions`.
     - `on_dependency_failure`: "fail" (default), "cancel", "ignore", "wait" or "continue": what
       happens to a job if one that it depends on does not complete.
@@ -109,6 +112,7 @@ class QueueSettings:
     timeout: Seconds | None = None
     ageing: Ageing | None = None
     group: GroupSettings | None = None
+    objective: Objective | None = None
     unique_mode: UniqueModeName | None = None
     unique_ttl: Seconds | None = None
     unique_max_wait: Seconds | None = None
@@ -145,6 +149,7 @@ class QueueSettings:
             timeout=from_duration(message.timeout) if has("timeout") else None,
             ageing=Ageing.from_message(message.ageing) if has("ageing") else None,
             group=GroupSettings.from_message(message.group) if has("group") else None,
+            objective=Objective.from_message(message.objective) if has("objective") else None,
             unique_mode=known_mode(message.unique_mode),
             unique_ttl=from_duration(message.unique_ttl) if has("unique_ttl") else None,
             unique_max_wait=(
@@ -179,6 +184,7 @@ class QueueSettings:
             timeout=duration_given("timeout", self.timeout),
             ageing=message_given("ageing", self.ageing, Ageing),
             group=message_given("group", self.group, GroupSettings),
+            objective=message_given("objective", self.objective, Objective),
             unique_mode=member_given("unique_mode", UniqueMode, self.unique_mode),
             unique_ttl=duration_given("unique_ttl", self.unique_ttl),
             unique_max_wait=duration_given("unique_max_wait", self.unique_max_wait),
@@ -229,6 +235,7 @@ class Queue:
     - `limited_until`: until when it hands out nothing, as `limit` or a worker said; `limited_by`
       and `limited_reason`: by whom and why.
     - `worker_time`: how long workers have held its jobs in all, if it is fair.
+    - `workers_needed`: how many workers keep its objective; None without one.
     """
 
     name: str
@@ -248,6 +255,7 @@ class Queue:
     limited_by: str
     limited_reason: str
     worker_time: timedelta | None = None
+    workers_needed: WorkersNeeded | None = None
 
     @classmethod
     def from_message(cls, message: queue_pb2.Queue) -> Self:

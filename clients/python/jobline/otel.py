@@ -3,7 +3,8 @@
     client = Client(middleware=[TracePushes()])
     worker = Worker(middleware=[TraceWork()])
 
-Trace context travels in the headers `traceparent` and `tracestate`. The span of a handler *links*
+Trace context travels in the headers `traceparent` and `tracestate` of jobs, and as metadata of
+calls, so that a server that traces goes on with it. The span of a handler *links*
 to that of the push, or is its child if asked. It needs `pip install 'jobline[otel]'`, which is the
 API alone; without an SDK that is set up nothing is recorded, and nothing is sent.
 """
@@ -19,6 +20,7 @@ from opentelemetry.context import Context as TraceContext
 from opentelemetry.trace import Link, Span, SpanKind, StatusCode, Tracer, TracerProvider
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
+from jobline import _trace_metadata
 from jobline._context import Context
 from jobline._outcomes import Dead, Outcome, Retry
 from jobline._push.push_middleware import Outgoing, PushMiddleware
@@ -37,6 +39,7 @@ class _Tracing:
 
     def __init__(self, *, tracer_provider: TracerProvider | None = None) -> None:
         self._provider = tracer_provider
+        _trace_metadata.use(_current)
 
     @property
     def _tracer(self) -> Tracer:
@@ -133,6 +136,13 @@ class TraceWork(_Tracing, Middleware):
             "process", SpanKind.CONSUMER, first.queue, count, attributes=attributes, **more
         ) as span:
             yield span
+
+
+def _current() -> list[tuple[str, str]]:
+    """Returns the context of the span that is open, as metadata of a call."""
+    carrier: dict[str, str] = {}
+    _PROPAGATOR.inject(carrier)
+    return [*carrier.items()]
 
 
 def _with_context(jobs: Sequence[Outgoing], span: Span) -> Sequence[Outgoing]:

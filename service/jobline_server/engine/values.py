@@ -14,6 +14,7 @@ from jobline_server.engine import limits
 from jobline_server.engine.ageing import Ageing
 from jobline_server.engine.dead_letters import NO_DEAD_LETTERS, DeadLetters
 from jobline_server.engine.group_settings import NO_GROUP_SETTINGS, GroupSettings
+from jobline_server.engine.objective import Objective
 from jobline_server.engine.rates import RateLimit
 from jobline_server.engine.rules import NO_RULES, DeliveryMode, DependencyPolicy, JobRules
 from jobline_server.engine.unique_rule import UniqueMode
@@ -254,6 +255,7 @@ class QueueSettings:
     on_dependency_failure: DependencyPolicy | None = None
     block_timeout_ms: int | None = None
     fair: bool = False
+    objective: Objective | None = None
 
 
 DEFAULT_SETTINGS = QueueSettings()

@@ -68,6 +68,9 @@ WINDOW_BYTES_MAX = 1 << 40
 # last stay.
 CLIENTS_MAX = 100_000
 
+# Keys of a trigger of KEDA: its own and ours are a dozen.
+SCALER_KEYS_MAX = 64
+
 # Settings.
 MAX_WAITING_MAX = 1_000_000_000
 MAX_WAITING_BYTES_MAX = 1 << 50

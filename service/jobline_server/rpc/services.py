@@ -22,6 +22,7 @@ from jobline.v1 import (
     webhook_service_pb2,
 )
 from jobline_server.engine.values import AckLevel
+from jobline_server.rpc import externalscaler_pb2
 from jobline_server.rpc.admin_service import AdminService
 from jobline_server.rpc.admission import Admission
 from jobline_server.rpc.batch_service import BatchService
@@ -29,6 +30,7 @@ from jobline_server.rpc.client_rates import ClientRates
 from jobline_server.rpc.convert.options import OptionsTable
 from jobline_server.rpc.convert.push import PushReader
 from jobline_server.rpc.dead_letter_service import DeadLetterService
+from jobline_server.rpc.external_scaler import ExternalScaler
 from jobline_server.rpc.flow_service import FlowService
 from jobline_server.rpc.guard import Guard, Handler, UnaryAnswer
 from jobline_server.rpc.health import HealthService
@@ -97,6 +99,7 @@ def make_services(  # noqa: PLR0913  # what the services of a server are made of
         (_service(flow_service_pb2), FlowService(runtime, reader, client_rates)),
         (_service(dead_letter_service_pb2), DeadLetterService(runtime)),
         (_service(admin_service_pb2), admin),
+        (_service(externalscaler_pb2), ExternalScaler(runtime, guard.admission)),
     ]
     if tests is not None:
         served.append((_service(test_service_pb2), TestService(tests, guard.admission.waiters)))

@@ -58,12 +58,15 @@ class Serving:
 
 
 def choose_transport(
-    wanted: Literal["grpcio", "native", "auto"], *, with_tls: bool = False
+    wanted: Literal["grpcio", "native", "auto"], *, with_tls: bool = False, traces: bool = False
 ) -> TransportName:
-    """Resolves `auto`; raises `CannotServe` for `native` where it is not installed, or with TLS."""
-    if with_tls:
+    """Resolves `auto`; raises `CannotServe` for `native` where it is not installed, with TLS, or if
+    `traces` are wanted: it passes on no metadata, in which callers say what a span is part of.
+    """
+    if with_tls or traces:
         if wanted == "native":
-            raise CannotServe("transport = native serves no TLS: use auto, or grpcio")
+            what = "transport = native serves no TLS" if with_tls else "tracing needs grpcio"
+            raise CannotServe(f"{what}: use auto, or grpcio")
         return "grpcio"
     installed = find_spec(NATIVE_MODULE) is not None
     if wanted == "auto":

@@ -20,6 +20,8 @@ from jobline_server.telemetry.calls import Histogram
 # Queues with histograms of their own, by who comes first; those that follow share one under "".
 QUEUES_MAX = 100
 OTHERS = ""
+# Those and queues with an objective.
+WITH_OBJECTIVES_MAX = 200
 # A job may wait or run for a moment or for a day.
 SHOWN_BOUNDS = (0.001, 0.01, 0.1, 1.0, 10.0, 60.0, 600.0, 3_600.0, 86_400.0)
 """Those of metrics, where each costs a series per queue."""
@@ -56,6 +58,15 @@ class Durations:
             found = self.by_queue.get(name) or self.by_queue.setdefault(name, QueueDurations())
         return found
 
+    def own(self, queue: str) -> QueueDurations | None:
+        """Returns the histograms of a queue with an objective, made if there is room for more of
+        them; None if it shares those of the others.
+        """
+        found = self.by_queue.get(queue)
+        if found is None and len(self.by_queue) < WITH_OBJECTIVES_MAX:
+            found = self.by_queue[queue] = QueueDurations()
+        return found
+
     def waited(self, queue: str, leased: Leased, now_ms: int) -> None:
         """Observes how long jobs of a queue waited, when they are handed out."""
         add = self._of(queue).waiting.add
@@ -63,6 +74,10 @@ class Durations:
             add(_seconds(run.ready_ms, now_ms), len(run.payloads))
         for ready_ms, count in Counter(map(_ready_ms, leased.jobs)).items():
             add(_seconds(ready_ms, now_ms), count)
+
+    def handed_out(self) -> int:
+        """Returns how many jobs of all queues were handed out, each time counted."""
+        return sum(sum(queue.waiting.buckets) for queue in self.by_queue.values())
 
     def on_committed(self, batches: Sequence[CommittedBatch]) -> None:
         """Observes how long jobs ran, when their end is on disk."""

@@ -16,6 +16,7 @@ from jobline_server.engine import limits
 from jobline_server.engine.load import Load
 from jobline_server.runtime.calls.batches import BatchCalls
 from jobline_server.runtime.calls.bulk import Bulk
+from jobline_server.runtime.calls.demands import Demands
 from jobline_server.runtime.calls.flows import FlowCalls
 from jobline_server.runtime.calls.groups import Groups
 from jobline_server.runtime.calls.limiters import LimiterCalls
@@ -52,6 +53,8 @@ from jobline_server.runtime.queries.job_queries import JobQueries
 from jobline_server.runtime.queries.job_queues import JobQueues
 from jobline_server.runtime.slots import ShardSlots
 from jobline_server.runtime.timer_loop import TimerLoop
+from jobline_server.runtime.totals import Totals
+from jobline_server.runtime.watch.activity import Activity
 from jobline_server.runtime.watch.feed import Feed
 from jobline_server.runtime.watch.follower import Follower
 from jobline_server.runtime.watch.kept_batches import KeptBatch
@@ -126,8 +129,11 @@ class Runtime:
         )
         self.waits = Waits(core, self.ended)
         self.minutes = Minutes(core, stores.minutes)
+        self.activity = Activity(core)
         self.feed = Feed(core, kept)
         self.evictions = Evictions()
+        self.totals = Totals(self.evictions)
+        self.demands = Demands(core)
         self.checkpoints = Checkpoints(
             core, self.ended, journal_bytes_max=settings.journal_bytes_max
         )
@@ -163,7 +169,9 @@ class Runtime:
         self.flow_queries = FlowQueries(core, self.jobs, self.ended)
         self.schedules = ScheduleCalls(core, self.operations)
         self.webhooks = WebhookCalls(core, self.operations)
-        self.queues = Queues(core, self.ended, self.bulk, self.operations, self.webhooks)
+        self.queues = Queues(
+            core, self.ended, self.bulk, self.operations, self.webhooks, self.demands
+        )
         self.groups = Groups(core, self.operations)
         self.limiters = LimiterCalls(core, self.operations)
         self.undo = Undo(core, self.ended, self.operations)
@@ -179,9 +187,9 @@ class Runtime:
         core.listen("commit_outcomes", self.outcomes.on_committed, Wants.ENDINGS)
         core.listen("commit_waits", self.waits.on_committed)
         core.listen("commit_partials", self.waits.partials.on_committed)
-        core.listen("commit_evictions", self.evictions.on_committed, Wants.ENDINGS)
         core.listen("commit_watchers", self.feed.on_committed)
         core.listen("commit_spans", core.durations.on_committed, Wants.ENDINGS)
+        core.listen("commit_totals", self.totals.on_committed)
         core.listen("commit_minutes", self.minutes.on_committed, Wants.ENDINGS)
         core.listen("commit_revokes", self.streams.on_committed, Wants.REVOKED)
         core.listen("commit_messages", self.courier.on_committed)
@@ -190,6 +198,7 @@ class Runtime:
         """Has those parts notified of a lost shard that keep callers waiting for it, or leases."""
         core = self.core
         core.listen_closed("closed_waits", self.waits.on_closed)
+        core.listen_closed("closed_activity", self.activity.on_closed)
         core.listen_closed("closed_watchers", self.feed.on_closed)
         core.listen_closed("closed_held_back", self.dispatcher.held_back.on_closed)
         core.listen_closed("closed_streams", self.streams.on_closed)

@@ -139,6 +139,16 @@ class BulkResult:
     cancelled: CancelledRuns | None = None
 
 
+class WorkersNeeded(NamedTuple):
+    """How many workers a queue needs, and what that follows from; `run_seconds` 0: not known."""
+
+    workers: int
+    slots_per_worker: float
+    backlog: int
+    arrivals: float
+    run_seconds: float
+
+
 @dataclass(slots=True)
 class QueueView:
     """A queue with its counts: `counts` by state, `priorities` READY jobs, highest first."""
@@ -160,6 +170,7 @@ class QueueView:
     tokens: int | None = None
     limited: TimeLimit | None = None
     worker_time_ms: int | None = None
+    workers_needed: WorkersNeeded | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,8 @@ from jobline_server.web.access_metrics import Access, AccessCollector
 from jobline_server.web.history_metrics import Export, HistoryCollector
 from jobline_server.web.queue_metrics import duration_metrics, queue_metrics
 from jobline_server.web.tls_metrics import Files, TlsCollector
+from jobline_server.web.total_metrics import total_metrics
+from jobline_server.web.tracing_metrics import Spans, TracingCollector
 
 QUEUES_MAX = 100
 
@@ -55,9 +57,10 @@ def make_registry(
     export: Export | None = None,
     access: Access | None = None,
     certificate: Files | None = None,
+    spans: Spans | None = None,
 ) -> CollectorRegistry:
     """Returns a registry of this server and its process; with `export`, of its history, with
-    `access`, of who was refused, and with `certificate`, of when that ends.
+    `access`, of who was refused, with `certificate`, of when that ends, with `spans`, of those.
     """
     registry = CollectorRegistry()
     registry.register(server)
@@ -69,6 +72,8 @@ def make_registry(
         registry.register(AccessCollector(access))
     if certificate is not None:
         registry.register(TlsCollector(certificate))
+    if spans is not None:
+        registry.register(TracingCollector(spans))
     ProcessCollector(registry=registry)
     return registry
 
@@ -97,6 +102,7 @@ class ServerCollector(Collector):
         yield from _totals(view)
         yield from _health(view)
         yield from _own_work(self._runtime.core)
+        yield from total_metrics(self._runtime.totals, self._runtime.core.durations)
         yield CounterMetricFamily(
             "jobline_damaged_jobs",
             "Ended jobs that were found damaged, and are left out of lists.",
@@ -192,12 +198,18 @@ def _health(view: ServerView) -> Iterator[Metric]:
 
 def _own_work(core: Core) -> Iterator[Metric]:
     """Yields metrics of commits, the loop, and the server's own work."""
-    commits = core.commits.durations
+    commits = core.commits.meter
     yield HistogramMetricFamily(
         "jobline_commit_duration_seconds",
         "How long commits took, fsync included.",
-        buckets=list(commits.cumulative()),
-        sum_value=commits.seconds,
+        buckets=list(commits.seconds.cumulative()),
+        sum_value=commits.seconds.seconds,
+    )
+    yield HistogramMetricFamily(
+        "jobline_commit_bytes",
+        "How many bytes commits added to the journals.",
+        buckets=list(commits.bytes.cumulative()),
+        sum_value=commits.bytes.seconds,
     )
     late = core.heartbeat.lag.histogram
     yield HistogramMetricFamily(

@@ -29,6 +29,11 @@ def queue_metrics(views: list[QueueView], wall_ms: int) -> Iterator[Metric]:
     )
     paused = GaugeMetricFamily("jobline_queue_paused", "1 while paused.", labels=["queue"])
     pushed = CounterMetricFamily("jobline_queue_jobs_pushed", "Jobs pushed.", labels=["queue"])
+    needed = GaugeMetricFamily(
+        "jobline_queue_workers_needed",
+        "Workers that the objective of a queue needs.",
+        labels=["queue"],
+    )
     completed = CounterMetricFamily(
         "jobline_queue_jobs_completed", "Jobs completed.", labels=["queue"]
     )
@@ -43,10 +48,12 @@ def queue_metrics(views: list[QueueView], wall_ms: int) -> Iterator[Metric]:
         age_ms = wall_ms - view.oldest_ready_ms if view.oldest_ready_ms else 0
         oldest.add_metric([view.name], max(age_ms, 0) / 1_000)
         paused.add_metric([view.name], int(view.paused))
+        if view.workers_needed is not None:
+            needed.add_metric([view.name], view.workers_needed.workers)
         pushed.add_metric([view.name], view.pushed_total)
         completed.add_metric([view.name], view.completed_total)
         failed.add_metric([view.name], view.failed_total)
-    yield from (jobs, unhandled, oldest, paused, pushed, completed, failed)
+    yield from (jobs, unhandled, oldest, paused, needed, pushed, completed, failed)
 
 
 def duration_metrics(durations: Durations) -> Iterator[Metric]:

@@ -12,6 +12,7 @@ from jobline_server.wire.ageing import ageing_from_message, fill_ageing
 from jobline_server.wire.dead_letters import dead_letters_from_message, fill_dead_letters
 from jobline_server.wire.dependencies import block_timeout_ms_of, fill_dependencies, policy_of
 from jobline_server.wire.groups import fill_group_settings, group_settings_from_message
+from jobline_server.wire.objective import fill_objective, objective_from_message
 from jobline_server.wire.options import (
     backoff_from_message,
     fill_backoff,
@@ -60,6 +61,7 @@ def settings_from_message(message: queue_pb2.QueueSettings) -> QueueSettings:
         on_dependency_failure=policy_of(message),
         block_timeout_ms=block_timeout_ms_of(message),
         fair=message.fair,
+        objective=objective_from_message(message.objective) if has("objective") else None,
     )
 
 
@@ -125,3 +127,5 @@ def _fill_limits(message: queue_pb2.QueueSettings, settings: QueueSettings) -> N
         fill_group_settings(message.group, settings.group)
     if settings.fair:
         message.fair = True
+    if settings.objective is not None:
+        fill_objective(message.objective, settings.objective)

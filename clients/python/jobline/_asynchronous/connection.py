@@ -27,6 +27,7 @@ from jobline._push.producers import PushCalls
 from jobline._reaching import CONNECT_SECONDS, HEALTH_CHECK, Reaching, Trouble
 from jobline._sealed_messages import open_response, seal_request
 from jobline._status import error_from_rpc, raise_unknown
+from jobline._trace_metadata import found as trace_context
 from jobline.codec import Codec
 from jobline.errors import ClientClosed, FailedPrecondition, JoblineError, Unavailable
 from jobline.v1 import job_service_pb2 as pb
@@ -142,6 +143,11 @@ class Connection:
         self.try_timeout = min(self.timeout * TRY_SHARE, TRY_SECONDS_MAX)
         self.trouble = Trouble(target, self.timeout)
 
+    def of_call(self) -> aio.Metadata:
+        """Returns the metadata of a call, with the trace context where the program traces."""
+        traced = tuple(trace_context())
+        return aio.Metadata(*self.metadata, *traced) if traced else self.metadata
+
     def opened(self, response: Response) -> Response:
         """Returns a streamed answer, opened by the codec if there is one."""
         if self.codec is not None:
@@ -230,7 +236,7 @@ class Connection:
         if codec is not None:
             seal_request(codec, cast(Message, request))
         with typed_errors():
-            response = await method(request, timeout=self.timeout + extra, metadata=self.metadata)
+            response = await method(request, timeout=self.timeout + extra, metadata=self.of_call())
         if codec is not None:
             open_response(codec, cast(Message, response))
         return response
@@ -270,7 +276,7 @@ class Connection:
         if not wire.is_reached:
             await self.reach()
         with typed_errors():
-            return await wire.jobs.Push(request, timeout=self.try_timeout, metadata=self.metadata)
+            return await wire.jobs.Push(request, timeout=self.try_timeout, metadata=self.of_call())
 
     async def push(self, request: pb.PushRequest) -> pb.PushResponse:
         """Pushes, and repeats the call until there is a definite reply or no time is left."""

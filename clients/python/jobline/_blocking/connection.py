@@ -24,6 +24,7 @@ from jobline._push.producers import PushCalls
 from jobline._reaching import CONNECT_SECONDS, HEALTH_CHECK, Reaching, Trouble
 from jobline._sealed_messages import open_response, seal_request
 from jobline._status import error_from_rpc, raise_unknown
+from jobline._trace_metadata import found as trace_context
 from jobline.codec import Codec
 from jobline.errors import ClientClosed, JoblineError
 from jobline.v1 import job_service_pb2 as pb
@@ -125,6 +126,10 @@ class Connection:
         self.try_timeout = min(self.timeout * TRY_SHARE, TRY_SECONDS_MAX)
         self.trouble = Trouble(target, self.timeout)
 
+    def of_call(self) -> tuple[tuple[str, str], ...]:
+        """Returns the metadata of a call, with the trace context where the program traces."""
+        return (*self.metadata, *trace_context())
+
     def opened(self, response: Response) -> Response:
         """Returns a streamed answer, opened by the codec if there is one."""
         if self.codec is not None:
@@ -205,7 +210,7 @@ class Connection:
         if codec is not None:
             seal_request(codec, cast(Message, request))
         with typed_errors():
-            response = method(request, timeout=self.timeout + extra, metadata=self.metadata)
+            response = method(request, timeout=self.timeout + extra, metadata=self.of_call())
         if codec is not None:
             open_response(codec, cast(Message, response))
         return response
@@ -242,7 +247,7 @@ class Connection:
     def start_push(self, request: pb.PushRequest) -> grpc.Future[pb.PushResponse]:
         """Starts one try of a push; the reply arrives on a thread of gRPC."""
         self.reach()
-        return self.jobs.Push.future(request, timeout=self.try_timeout, metadata=self.metadata)
+        return self.jobs.Push.future(request, timeout=self.try_timeout, metadata=self.of_call())
 
     def push(self, request: pb.PushRequest) -> pb.PushResponse:
         """Pushes, and repeats the call until there is a definite reply or no time is left."""
@@ -258,7 +263,7 @@ class Connection:
             try:
                 with typed_errors():
                     response = self.jobs.Push(
-                        request, timeout=self.try_timeout, metadata=self.metadata
+                        request, timeout=self.try_timeout, metadata=self.of_call()
                     )
                 self.trouble.ended()
                 return response  # noqa: TRY300  # an answer after the try would need a flag

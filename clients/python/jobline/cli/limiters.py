@@ -15,7 +15,7 @@ from jobline.cli.command import QUEUES, Cli, command
 from jobline.cli.durations import show_moment
 from jobline.cli.exit_codes import UsageError
 from jobline.cli.output import Column
-from jobline.cli.settings import parse_rate, show_rate
+from jobline.cli.setting_values import parse_rate, show_rate
 
 Name = Annotated[
     str, typer.Argument(metavar="LIMITER", help="The limiter.", autocompletion=completion.limiters)

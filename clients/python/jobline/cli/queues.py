@@ -248,6 +248,7 @@ def _full(queue: Queue, now: datetime) -> RenderableType:
         ("limited", _limited(queue)),
         ("tokens", "" if queue.tokens is None else f"{queue.tokens:,}"),
         ("worker time", _worker_time(queue)),
+        ("workers needed", _workers_needed(queue)),
         ("created", show_moment(queue.created_at)),
         ("oldest ready", show_ago(queue.oldest_ready_at, now)),
         (
@@ -257,6 +258,15 @@ def _full(queue: Queue, now: datetime) -> RenderableType:
     ]
     own = words_of.rows(queue.settings) or [("settings", "the defaults")]
     return Group(pairs([*head, *counts, ("by priority", priorities)]), "", pairs(own))
+
+
+def _workers_needed(queue: Queue) -> str:
+    needed = queue.workers_needed
+    if needed is None:
+        return ""
+    slots = f"{needed.slots_per_worker:g} jobs at a time each"
+    ran = "" if needed.mean_run is None else f" of {show_span(needed.mean_run.total_seconds())}"
+    return f"{needed.workers:,}, {slots}; {needed.arrivals_per_second:.3g} jobs/s{ran} come"
 
 
 def _worker_time(queue: Queue) -> str:

@@ -19,29 +19,26 @@ from jobline._dead_letters import DeadLetters
 from jobline._dependencies import DependencyPolicy
 from jobline._enums import AckLevel, named
 from jobline._group_values import GroupSettings, GroupSettingsHow, OnDeadHead
+from jobline._objective import Objective
 from jobline._option_enums import BackoffKind, DeliveryMode
 from jobline._option_parts import Backoff, Retention, overridden
 from jobline._queue_values import QueueSettings, SettingsHow
 from jobline._rate_limit import RateLimit
-from jobline._times import parse_span, seconds_of
+from jobline._times import parse_span
 from jobline._unique_mode import UniqueMode
 from jobline.cli.durations import show_span
 from jobline.cli.exit_codes import UsageError
+from jobline.cli.setting_values import (
+    parse_ageing,
+    parse_objective,
+    parse_rate,
+    share,
+    show_ageing,
+    show_objective,
+    show_rate,
+    whole,
+)
 from jobline.errors import InvalidArgument
-
-
-def _whole(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise ValueError(f"{text!r} is not a whole number") from None
-
-
-def _share(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise ValueError(f"{text!r} is not a number") from None
 
 
 def _boolean(text: str) -> bool:
@@ -55,73 +52,32 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
-def parse_rate(text: str) -> RateLimit:
-    """Returns the rate of `100/1m`, `100/m`, or `100/1m/20` with a burst. Raises ValueError."""
-    rate, *rest = text.split("/")
-    if len(rest) > 2:
-        raise ValueError(f"{text!r} is not a rate such as 100/1m")
-    # A unit alone is one of it.
-    period = parse_span(f"1{rest[0]}" if rest[0].isalpha() else rest[0]) if rest else None
-    return RateLimit(
-        rate=_whole(rate), period=period, burst=_whole(rest[1]) if len(rest) > 1 else None
-    )
-
-
-def show_rate(rate: RateLimit) -> str:
-    """Returns a rate as it is typed."""
-    span = "1s" if rate.period is None else _typed(seconds_of(rate.period))
-    return f"{rate.rate}/{span}" + ("" if rate.burst is None else f"/{rate.burst}")
-
-
-def _typed(seconds: float) -> str:
-    return show_span(seconds).replace(" min", "m").replace(" ", "")
-
-
-def parse_ageing(text: str) -> Ageing:
-    """Returns the ageing of `10m`, `10m/5` with a step, or `10m/5/50` with a maximum. Raises
-    ValueError.
-    """
-    after, *rest = text.split("/")
-    if len(rest) > 2:
-        raise ValueError(f"{text!r} is not an ageing such as 10m/5/50")
-    step, most = [*map(_whole, rest), None, None][:2]
-    return Ageing(after=timedelta(seconds=parse_span(after)), step=step, max=most)
-
-
-def show_ageing(ageing: Ageing) -> str:
-    """Returns an ageing as it is typed."""
-    shown = _typed(seconds_of(ageing.after))
-    if ageing.max is not None:
-        return f"{shown}/{ageing.step or 1}/{ageing.max}"
-    return shown if ageing.step in {None, 1} else f"{shown}/{ageing.step}"
-
-
 def _spans(text: str) -> tuple[timedelta, ...]:
     return tuple(timedelta(seconds=parse_span(span)) for span in text.split(","))
 
 
 SETTINGS: dict[str, tuple[Callable[[str], Any], str]] = {
     "lease": (parse_span, "how long a worker may stay silent"),
-    "max_attempts": (_whole, "failures before a job is dead; 0: no limit"),
+    "max_attempts": (whole, "failures before a job is dead; 0: no limit"),
     "backoff.kind": (partial(named, BackoffKind), "fixed or exponential"),
     "backoff.base": (parse_span, "the first pause"),
     "backoff.max_delay": (parse_span, "the longest pause"),
-    "backoff.jitter": (_share, "share by which a pause varies, 0 … 1"),
+    "backoff.jitter": (share, "share by which a pause varies, 0 … 1"),
     "backoff.delays": (_spans, "the pauses one by one instead: 1s,10s,5m"),
-    "max_stalls": (_whole, "lost leases that are forgiven"),
+    "max_stalls": (whole, "lost leases that are forgiven"),
     "retention.remove_on_complete": (_boolean, "forget completed jobs at once"),
     "retention.remove_on_fail": (_boolean, "forget dead jobs at once"),
     "retention.age": (parse_span, "how long ended jobs stay"),
-    "retention.count": (_whole, "how many ended jobs stay"),
+    "retention.count": (whole, "how many ended jobs stay"),
     "retention.delete_after": (parse_span, "how long stale jobs stay before they are deleted"),
     "min_ack_level": (
         partial(named, AckLevel),
         "memory, buffered or fsynced: the least a push gets",
     ),
-    "max_waiting": (_whole, "how many jobs may wait"),
-    "max_waiting_bytes": (_whole, "how many payload bytes it may hold"),
+    "max_waiting": (whole, "how many jobs may wait"),
+    "max_waiting_bytes": (whole, "how many payload bytes it may hold"),
     "rate": (parse_rate, "how many jobs may start: 100/1m, or 100/1m/20 for up to 20 at once"),
-    "concurrency": (_whole, "how many jobs may be active at once"),
+    "concurrency": (whole, "how many jobs may be active at once"),
     "delivery": (
         partial(named, DeliveryMode),
         "at_least_once, or once: never again after a hand-out",
@@ -133,9 +89,10 @@ SETTINGS: dict[str, tuple[Callable[[str], Any], str]] = {
         parse_ageing,
         "how waiting jobs rise in priority: 10m, or 10m/5/50 for 5 each time, 50 in all",
     ),
+    "objective": (parse_objective, "how soon jobs shall start: 99%/30s; says how many workers"),
     "expired_to_dead": (_boolean, "jobs whose ttl ends are dead letters"),
-    "group.concurrency": (_whole, "how many jobs of a group may run at a time"),
-    "group.max_waiting": (_whole, "how many jobs of a group may wait"),
+    "group.concurrency": (whole, "how many jobs of a group may run at a time"),
+    "group.max_waiting": (whole, "how many jobs of a group may wait"),
     "group.on_dead_head": (partial(named, OnDeadHead), "continue or hold: at a dead job"),
     "group.rate": (parse_rate, "how many jobs of a group may start: 100/1m"),
     "unique_mode": (partial(named, UniqueMode), "what a push does while its unique key is held"),
@@ -146,16 +103,16 @@ SETTINGS: dict[str, tuple[Callable[[str], Any], str]] = {
         "fail, cancel, ignore, wait or continue: if a job that it depends on does not complete",
     ),
     "block_timeout": (parse_span, "how long a job may wait for others"),
-    "group.weight": (_whole, "in a fair queue, the share of workers that a group gets"),
+    "group.weight": (whole, "in a fair queue, the share of workers that a group gets"),
     "fair": (_boolean, "groups are tenants, served by weight and by worker time"),
     "non_retryable_error_types": (_names, "these errors go straight to the dead letters: A,B"),
     "check_payloads": (_boolean, "refuse payloads that fit no announced schema"),
     "dead_letters.expire_after": (parse_span, "how long dead jobs stay"),
     "dead_letters.keep_forever": (_boolean, "dead jobs do not expire"),
-    "dead_letters.max_bytes": (_whole, "bytes of dead jobs that are kept"),
+    "dead_letters.max_bytes": (whole, "bytes of dead jobs that are kept"),
     "dead_letters.auto_retry": (_boolean, "put dead jobs back by themselves"),
     "dead_letters.auto_retry_first_delay": (parse_span, "how long after the first death"),
-    "dead_letters.auto_retry_max": (_whole, "how often a dead job is put back by itself"),
+    "dead_letters.auto_retry_max": (whole, "how often a dead job is put back by itself"),
 }
 
 HELP = "An empty value takes the setting back to its default.\n" + "\n".join(
@@ -285,6 +242,8 @@ def _shown(value: Any) -> str:
         return show_rate(value)
     if isinstance(value, Ageing):
         return show_ageing(value)
+    if isinstance(value, Objective):
+        return show_objective(value)
     if isinstance(value, timedelta):
         return show_span(value.total_seconds())
     if isinstance(value, IntEnum):

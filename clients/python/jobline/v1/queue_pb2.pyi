@@ -214,6 +214,36 @@ class GroupSettings(_message.Message):
 Global___GroupSettings: _TypeAlias = GroupSettings  # noqa: Y015
 
 @_typing.final
+class Objective(_message.Message):
+    """How soon the jobs of a queue shall start, from when they are READY. Nothing is refused or put first for it:
+    it says how many workers the queue needs.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PERCENT_FIELD_NUMBER: _builtins.int
+    START_WITHIN_FIELD_NUMBER: _builtins.int
+    percent: _builtins.float
+    """Required. How many of a hundred jobs shall start in time, 1 … 99.99."""
+    @_builtins.property
+    def start_within(self) -> _duration_pb2.Duration:
+        """Required. How long they may wait, 100 ms … 7 days."""
+
+    def __init__(
+        self,
+        *,
+        percent: _builtins.float = ...,
+        start_within: _duration_pb2.Duration | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["start_within", b"start_within"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["percent", b"percent", "start_within", b"start_within"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Objective: _TypeAlias = Objective  # noqa: Y015
+
+@_typing.final
 class QueueSettings(_message.Message):
     """What a queue's jobs take where their own options say nothing."""
 
@@ -233,6 +263,7 @@ class QueueSettings(_message.Message):
     AGEING_FIELD_NUMBER: _builtins.int
     RATE_FIELD_NUMBER: _builtins.int
     CONCURRENCY_FIELD_NUMBER: _builtins.int
+    OBJECTIVE_FIELD_NUMBER: _builtins.int
     MAX_WAITING_BYTES_FIELD_NUMBER: _builtins.int
     DELIVERY_FIELD_NUMBER: _builtins.int
     DEAD_LETTERS_FIELD_NUMBER: _builtins.int
@@ -325,6 +356,10 @@ class QueueSettings(_message.Message):
         """
 
     @_builtins.property
+    def objective(self) -> Global___Objective:
+        """Optional. How soon jobs shall start, from which `Queue.workers_needed` follows. Unset: nobody said."""
+
+    @_builtins.property
     def dead_letters(self) -> Global___DeadLetters:
         """Optional. What becomes of dead jobs. Unset: they expire after 7 days, and 1 GiB of them is kept."""
 
@@ -371,6 +406,7 @@ class QueueSettings(_message.Message):
         ageing: Global___Ageing | None = ...,
         rate: Global___RateLimit | None = ...,
         concurrency: _builtins.int | None = ...,
+        objective: Global___Objective | None = ...,
         max_waiting_bytes: _builtins.int | None = ...,
         delivery: _job_pb2.DeliveryMode.ValueType = ...,
         dead_letters: Global___DeadLetters | None = ...,
@@ -384,9 +420,9 @@ class QueueSettings(_message.Message):
         block_timeout: _duration_pb2.Duration | None = ...,
         fair: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_concurrency", b"_concurrency", "_expired_to_dead", b"_expired_to_dead", "_max_attempts", b"_max_attempts", "_max_stalls", b"_max_stalls", "_max_waiting", b"_max_waiting", "_max_waiting_bytes", b"_max_waiting_bytes", "ageing", b"ageing", "backoff", b"backoff", "block_timeout", b"block_timeout", "concurrency", b"concurrency", "dead_letters", b"dead_letters", "disconnect_grace", b"disconnect_grace", "expired_to_dead", b"expired_to_dead", "group", b"group", "lease", b"lease", "max_attempts", b"max_attempts", "max_stalls", b"max_stalls", "max_waiting", b"max_waiting", "max_waiting_bytes", b"max_waiting_bytes", "rate", b"rate", "retention", b"retention", "timeout", b"timeout", "ttl", b"ttl", "unique_max_wait", b"unique_max_wait", "unique_ttl", b"unique_ttl"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_concurrency", b"_concurrency", "_expired_to_dead", b"_expired_to_dead", "_max_attempts", b"_max_attempts", "_max_stalls", b"_max_stalls", "_max_waiting", b"_max_waiting", "_max_waiting_bytes", b"_max_waiting_bytes", "ageing", b"ageing", "backoff", b"backoff", "block_timeout", b"block_timeout", "concurrency", b"concurrency", "dead_letters", b"dead_letters", "disconnect_grace", b"disconnect_grace", "expired_to_dead", b"expired_to_dead", "group", b"group", "lease", b"lease", "max_attempts", b"max_attempts", "max_stalls", b"max_stalls", "max_waiting", b"max_waiting", "max_waiting_bytes", b"max_waiting_bytes", "objective", b"objective", "rate", b"rate", "retention", b"retention", "timeout", b"timeout", "ttl", b"ttl", "unique_max_wait", b"unique_max_wait", "unique_ttl", b"unique_ttl"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_concurrency", b"_concurrency", "_expired_to_dead", b"_expired_to_dead", "_max_attempts", b"_max_attempts", "_max_stalls", b"_max_stalls", "_max_waiting", b"_max_waiting", "_max_waiting_bytes", b"_max_waiting_bytes", "ageing", b"ageing", "backoff", b"backoff", "block_timeout", b"block_timeout", "check_payloads", b"check_payloads", "concurrency", b"concurrency", "dead_letters", b"dead_letters", "delivery", b"delivery", "disconnect_grace", b"disconnect_grace", "expired_to_dead", b"expired_to_dead", "fair", b"fair", "group", b"group", "lease", b"lease", "max_attempts", b"max_attempts", "max_stalls", b"max_stalls", "max_waiting", b"max_waiting", "max_waiting_bytes", b"max_waiting_bytes", "min_ack_level", b"min_ack_level", "non_retryable_error_types", b"non_retryable_error_types", "on_dependency_failure", b"on_dependency_failure", "rate", b"rate", "retention", b"retention", "timeout", b"timeout", "ttl", b"ttl", "unique_max_wait", b"unique_max_wait", "unique_mode", b"unique_mode", "unique_ttl", b"unique_ttl"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_concurrency", b"_concurrency", "_expired_to_dead", b"_expired_to_dead", "_max_attempts", b"_max_attempts", "_max_stalls", b"_max_stalls", "_max_waiting", b"_max_waiting", "_max_waiting_bytes", b"_max_waiting_bytes", "ageing", b"ageing", "backoff", b"backoff", "block_timeout", b"block_timeout", "check_payloads", b"check_payloads", "concurrency", b"concurrency", "dead_letters", b"dead_letters", "delivery", b"delivery", "disconnect_grace", b"disconnect_grace", "expired_to_dead", b"expired_to_dead", "fair", b"fair", "group", b"group", "lease", b"lease", "max_attempts", b"max_attempts", "max_stalls", b"max_stalls", "max_waiting", b"max_waiting", "max_waiting_bytes", b"max_waiting_bytes", "min_ack_level", b"min_ack_level", "non_retryable_error_types", b"non_retryable_error_types", "objective", b"objective", "on_dependency_failure", b"on_dependency_failure", "rate", b"rate", "retention", b"retention", "timeout", b"timeout", "ttl", b"ttl", "unique_max_wait", b"unique_max_wait", "unique_mode", b"unique_mode", "unique_ttl", b"unique_ttl"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__concurrency: _TypeAlias = _typing.Literal["concurrency"]  # noqa: Y015
     _WhichOneofArgType__concurrency: _TypeAlias = _typing.Literal["_concurrency", b"_concurrency"]  # noqa: Y015
@@ -629,6 +665,7 @@ class Queue(_message.Message):
     LIMITED_BY_FIELD_NUMBER: _builtins.int
     WORKER_TIME_FIELD_NUMBER: _builtins.int
     LIMITED_REASON_FIELD_NUMBER: _builtins.int
+    WORKERS_NEEDED_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Output only. Its name."""
     shard: _builtins.int
@@ -677,6 +714,12 @@ class Queue(_message.Message):
         the server started or it became fair.
         """
 
+    @_builtins.property
+    def workers_needed(self) -> Global___WorkersNeeded:
+        """Output only. How many workers its objective needs; unset without one, and for queues with one beyond the
+        first 100.
+        """
+
     def __init__(
         self,
         *,
@@ -697,16 +740,63 @@ class Queue(_message.Message):
         limited_by: _builtins.str = ...,
         worker_time: _duration_pb2.Duration | None = ...,
         limited_reason: _builtins.str = ...,
+        workers_needed: Global___WorkersNeeded | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_tokens", b"_tokens", "counts", b"counts", "created_at", b"created_at", "limited_until", b"limited_until", "oldest_ready_at", b"oldest_ready_at", "settings", b"settings", "tokens", b"tokens", "worker_time", b"worker_time"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_tokens", b"_tokens", "counts", b"counts", "created_at", b"created_at", "limited_until", b"limited_until", "oldest_ready_at", b"oldest_ready_at", "settings", b"settings", "tokens", b"tokens", "worker_time", b"worker_time", "workers_needed", b"workers_needed"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_tokens", b"_tokens", "completed_total", b"completed_total", "counts", b"counts", "created_at", b"created_at", "failed_total", b"failed_total", "limited_by", b"limited_by", "limited_reason", b"limited_reason", "limited_until", b"limited_until", "name", b"name", "oldest_ready_at", b"oldest_ready_at", "pause_reason", b"pause_reason", "paused", b"paused", "paused_by", b"paused_by", "pushed_total", b"pushed_total", "settings", b"settings", "shard", b"shard", "tokens", b"tokens", "worker_time", b"worker_time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_tokens", b"_tokens", "completed_total", b"completed_total", "counts", b"counts", "created_at", b"created_at", "failed_total", b"failed_total", "limited_by", b"limited_by", "limited_reason", b"limited_reason", "limited_until", b"limited_until", "name", b"name", "oldest_ready_at", b"oldest_ready_at", "pause_reason", b"pause_reason", "paused", b"paused", "paused_by", b"paused_by", "pushed_total", b"pushed_total", "settings", b"settings", "shard", b"shard", "tokens", b"tokens", "worker_time", b"worker_time", "workers_needed", b"workers_needed"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__tokens: _TypeAlias = _typing.Literal["tokens"]  # noqa: Y015
     _WhichOneofArgType__tokens: _TypeAlias = _typing.Literal["_tokens", b"_tokens"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType__tokens) -> _WhichOneofReturnType__tokens | None: ...
 
 Global___Queue: _TypeAlias = Queue  # noqa: Y015
+
+@_typing.final
+class WorkersNeeded(_message.Message):
+    """How many workers a queue needs to keep its objective, and what that follows from. It rises at once, and
+    falls when fewer were enough for two minutes.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    WORKERS_FIELD_NUMBER: _builtins.int
+    SLOTS_PER_WORKER_FIELD_NUMBER: _builtins.int
+    BACKLOG_FIELD_NUMBER: _builtins.int
+    ARRIVALS_PER_SECOND_FIELD_NUMBER: _builtins.int
+    MEAN_RUN_FIELD_NUMBER: _builtins.int
+    workers: _builtins.int
+    """Output only. So many, each with `slots_per_worker`."""
+    slots_per_worker: _builtins.float
+    """Output only. Jobs that a worker of the queue takes at a time, on average of those that are connected, or
+    were last; 1 if there was none since the server started.
+    """
+    backlog: _builtins.int
+    """Output only. READY jobs of groups that may run, which is what has to start."""
+    arrivals_per_second: _builtins.float
+    """Output only. Jobs that became READY per second, in the last minute or the last five, whichever is more."""
+    @_builtins.property
+    def mean_run(self) -> _duration_pb2.Duration:
+        """Output only. How long a job ran on average in the last five minutes, or since the server started if none
+        completed in them; unset if none did then, either.
+        """
+
+    def __init__(
+        self,
+        *,
+        workers: _builtins.int = ...,
+        slots_per_worker: _builtins.float = ...,
+        backlog: _builtins.int = ...,
+        arrivals_per_second: _builtins.float = ...,
+        mean_run: _duration_pb2.Duration | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["mean_run", b"mean_run"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["arrivals_per_second", b"arrivals_per_second", "backlog", b"backlog", "mean_run", b"mean_run", "slots_per_worker", b"slots_per_worker", "workers", b"workers"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___WorkersNeeded: _TypeAlias = WorkersNeeded  # noqa: Y015
 
 @_typing.final
 class QueueMinute(_message.Message):

@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file jobline/v1/queue.proto.
  */
 export const file_jobline_v1_queue: GenFile = /*@__PURE__*/
-  fileDesc("ChZqb2JsaW5lL3YxL3F1ZXVlLnByb3RvEgpqb2JsaW5lLnYxImIKCVJhdGVMaW1pdBIMCgRyYXRlGAEgASgFEikKBnBlcmlvZBgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhISCgVidXJzdBgDIAEoBUgAiAEBQggKBl9idXJzdCJoCgZBZ2VpbmcSKAoFYWZ0ZXIYASABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEQoEc3RlcBgCIAEoBUgAiAEBEhAKA21heBgDIAEoBUgBiAEBQgcKBV9zdGVwQgYKBF9tYXgi+QEKC0RlYWRMZXR0ZXJzEi8KDGV4cGlyZV9hZnRlchgBIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIUCgxrZWVwX2ZvcmV2ZXIYAiABKAgSFgoJbWF4X2J5dGVzGAMgASgDSACIAQESEgoKYXV0b19yZXRyeRgEIAEoCBI5ChZhdXRvX3JldHJ5X2ZpcnN0X2RlbGF5GAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhsKDmF1dG9fcmV0cnlfbWF4GAYgASgFSAGIAQFCDAoKX21heF9ieXRlc0IRCg9fYXV0b19yZXRyeV9tYXgi1gEKDUdyb3VwU2V0dGluZ3MSGAoLY29uY3VycmVuY3kYASABKAVIAIgBARIYCgttYXhfd2FpdGluZxgCIAEoBUgBiAEBEiwKDG9uX2RlYWRfaGVhZBgDIAEoDjIWLmpvYmxpbmUudjEuT25EZWFkSGVhZBITCgZ3ZWlnaHQYBCABKAVIAogBARIjCgRyYXRlGAUgASgLMhUuam9ibGluZS52MS5SYXRlTGltaXRCDgoMX2NvbmN1cnJlbmN5Qg4KDF9tYXhfd2FpdGluZ0IJCgdfd2VpZ2h0IuUICg1RdWV1ZVNldHRpbmdzEigKBWxlYXNlGAEgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhkKDG1heF9hdHRlbXB0cxgCIAEoBUgAiAEBEiQKB2JhY2tvZmYYAyABKAsyEy5qb2JsaW5lLnYxLkJhY2tvZmYSFwoKbWF4X3N0YWxscxgEIAEoBUgBiAEBEigKCXJldGVudGlvbhgFIAEoCzIVLmpvYmxpbmUudjEuUmV0ZW50aW9uEisKDW1pbl9hY2tfbGV2ZWwYBiABKA4yFC5qb2JsaW5lLnYxLkFja0xldmVsEhgKC21heF93YWl0aW5nGAcgASgDSAKIAQESIQoZbm9uX3JldHJ5YWJsZV9lcnJvcl90eXBlcxgIIAMoCRImCgN0dGwYCSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SHAoPZXhwaXJlZF90b19kZWFkGAogASgISAOIAQESKgoHdGltZW91dBgLIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIiCgZhZ2VpbmcYDCABKAsyEi5qb2JsaW5lLnYxLkFnZWluZxIjCgRyYXRlGB4gASgLMhUuam9ibGluZS52MS5SYXRlTGltaXQSGAoLY29uY3VycmVuY3kYHyABKAVIBIgBARIeChFtYXhfd2FpdGluZ19ieXRlcxggIAEoA0gFiAEBEioKCGRlbGl2ZXJ5GA0gASgOMhguam9ibGluZS52MS5EZWxpdmVyeU1vZGUSLQoMZGVhZF9sZXR0ZXJzGCUgASgLMhcuam9ibGluZS52MS5EZWFkTGV0dGVycxIWCg5jaGVja19wYXlsb2FkcxgmIAEoCBIzChBkaXNjb25uZWN0X2dyYWNlGA4gASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEigKBWdyb3VwGBkgASgLMhkuam9ibGluZS52MS5Hcm91cFNldHRpbmdzEisKC3VuaXF1ZV9tb2RlGA8gASgOMhYuam9ibGluZS52MS5VbmlxdWVNb2RlEi0KCnVuaXF1ZV90dGwYECABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SMgoPdW5pcXVlX21heF93YWl0GBEgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjsKFW9uX2RlcGVuZGVuY3lfZmFpbHVyZRgUIAEoDjIcLmpvYmxpbmUudjEuRGVwZW5kZW5jeVBvbGljeRIwCg1ibG9ja190aW1lb3V0GBUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEgwKBGZhaXIYGiABKAhCDwoNX21heF9hdHRlbXB0c0INCgtfbWF4X3N0YWxsc0IOCgxfbWF4X3dhaXRpbmdCEgoQX2V4cGlyZWRfdG9fZGVhZEIOCgxfY29uY3VycmVuY3lCFAoSX21heF93YWl0aW5nX2J5dGVzIqADCgVHcm91cBINCgVxdWV1ZRgBIAEoCRINCgVncm91cBgCIAEoCRIrCghzZXR0aW5ncxgDIAEoCzIZLmpvYmxpbmUudjEuR3JvdXBTZXR0aW5ncxINCgVyZWFkeRgEIAEoAxIOCgZhY3RpdmUYBSABKAMSEQoJc2NoZWR1bGVkGAYgASgDEg4KBnBhdXNlZBgHIAEoCBIRCglwYXVzZWRfYnkYCCABKAkSFAoMcGF1c2VfcmVhc29uGAkgASgJEhIKCmRlYWRfaGVhZHMYCiADKAQSLgoLd29ya2VyX3RpbWUYCyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEwoGd2VpZ2h0GAwgASgFSACIAQESMQoNbGltaXRlZF91bnRpbBgNIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEgoKbGltaXRlZF9ieRgOIAEoCRIWCg5saW1pdGVkX3JlYXNvbhgPIAEoCRITCgZ0b2tlbnMYECABKANIAYgBAUIJCgdfd2VpZ2h0QgkKB190b2tlbnMiMAoNUHJpb3JpdHlDb3VudBIQCghwcmlvcml0eRgBIAEoBRINCgVyZWFkeRgCIAEoAyLmAQoLUXVldWVDb3VudHMSEQoJc2NoZWR1bGVkGAEgASgDEg8KB2Jsb2NrZWQYAiABKAMSDQoFcmVhZHkYAyABKAMSDgoGYWN0aXZlGAQgASgDEhEKCWNvbXBsZXRlZBgFIAEoAxIMCgRkZWFkGAYgASgDEhEKCWNhbmNlbGxlZBgHIAEoAxIPCgdleHBpcmVkGAggASgDEg0KBXN0YWxlGAkgASgDEhEKCXVuaGFuZGxlZBgKIAEoAxItCgpwcmlvcml0aWVzGAsgAygLMhkuam9ibGluZS52MS5Qcmlvcml0eUNvdW50IowECgVRdWV1ZRIMCgRuYW1lGAEgASgJEg0KBXNoYXJkGAIgASgFEisKCHNldHRpbmdzGAMgASgLMhkuam9ibGluZS52MS5RdWV1ZVNldHRpbmdzEicKBmNvdW50cxgEIAEoCzIXLmpvYmxpbmUudjEuUXVldWVDb3VudHMSDgoGcGF1c2VkGAUgASgIEhEKCXBhdXNlZF9ieRgGIAEoCRIUCgxwYXVzZV9yZWFzb24YByABKAkSMwoPb2xkZXN0X3JlYWR5X2F0GAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgpjcmVhdGVkX2F0GAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIUCgxwdXNoZWRfdG90YWwYCiABKAMSFwoPY29tcGxldGVkX3RvdGFsGAsgASgDEhQKDGZhaWxlZF90b3RhbBgMIAEoAxITCgZ0b2tlbnMYECABKANIAIgBARIxCg1saW1pdGVkX3VudGlsGBEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBISCgpsaW1pdGVkX2J5GBIgASgJEi4KC3dvcmtlcl90aW1lGBQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhYKDmxpbWl0ZWRfcmVhc29uGBMgASgJQgkKB190b2tlbnMi3AEKC1F1ZXVlTWludXRlEi4KCnN0YXJ0X3RpbWUYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBnB1c2hlZBgCIAEoAxIRCgljb21wbGV0ZWQYAyABKAMSDgoGZmFpbGVkGAQgASgDEgwKBGRlYWQYBSABKAMSLQoKd2FpdGVkX3A1MBgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhItCgp3YWl0ZWRfcDk1GAcgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_jobline_v1_job]);
+  fileDesc("ChZqb2JsaW5lL3YxL3F1ZXVlLnByb3RvEgpqb2JsaW5lLnYxImIKCVJhdGVMaW1pdBIMCgRyYXRlGAEgASgFEikKBnBlcmlvZBgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhISCgVidXJzdBgDIAEoBUgAiAEBQggKBl9idXJzdCJoCgZBZ2VpbmcSKAoFYWZ0ZXIYASABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEQoEc3RlcBgCIAEoBUgAiAEBEhAKA21heBgDIAEoBUgBiAEBQgcKBV9zdGVwQgYKBF9tYXgi+QEKC0RlYWRMZXR0ZXJzEi8KDGV4cGlyZV9hZnRlchgBIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIUCgxrZWVwX2ZvcmV2ZXIYAiABKAgSFgoJbWF4X2J5dGVzGAMgASgDSACIAQESEgoKYXV0b19yZXRyeRgEIAEoCBI5ChZhdXRvX3JldHJ5X2ZpcnN0X2RlbGF5GAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhsKDmF1dG9fcmV0cnlfbWF4GAYgASgFSAGIAQFCDAoKX21heF9ieXRlc0IRCg9fYXV0b19yZXRyeV9tYXgi1gEKDUdyb3VwU2V0dGluZ3MSGAoLY29uY3VycmVuY3kYASABKAVIAIgBARIYCgttYXhfd2FpdGluZxgCIAEoBUgBiAEBEiwKDG9uX2RlYWRfaGVhZBgDIAEoDjIWLmpvYmxpbmUudjEuT25EZWFkSGVhZBITCgZ3ZWlnaHQYBCABKAVIAogBARIjCgRyYXRlGAUgASgLMhUuam9ibGluZS52MS5SYXRlTGltaXRCDgoMX2NvbmN1cnJlbmN5Qg4KDF9tYXhfd2FpdGluZ0IJCgdfd2VpZ2h0Ik0KCU9iamVjdGl2ZRIPCgdwZXJjZW50GAEgASgBEi8KDHN0YXJ0X3dpdGhpbhgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiKPCQoNUXVldWVTZXR0aW5ncxIoCgVsZWFzZRgBIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIZCgxtYXhfYXR0ZW1wdHMYAiABKAVIAIgBARIkCgdiYWNrb2ZmGAMgASgLMhMuam9ibGluZS52MS5CYWNrb2ZmEhcKCm1heF9zdGFsbHMYBCABKAVIAYgBARIoCglyZXRlbnRpb24YBSABKAsyFS5qb2JsaW5lLnYxLlJldGVudGlvbhIrCg1taW5fYWNrX2xldmVsGAYgASgOMhQuam9ibGluZS52MS5BY2tMZXZlbBIYCgttYXhfd2FpdGluZxgHIAEoA0gCiAEBEiEKGW5vbl9yZXRyeWFibGVfZXJyb3JfdHlwZXMYCCADKAkSJgoDdHRsGAkgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhwKD2V4cGlyZWRfdG9fZGVhZBgKIAEoCEgDiAEBEioKB3RpbWVvdXQYCyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SIgoGYWdlaW5nGAwgASgLMhIuam9ibGluZS52MS5BZ2VpbmcSIwoEcmF0ZRgeIAEoCzIVLmpvYmxpbmUudjEuUmF0ZUxpbWl0EhgKC2NvbmN1cnJlbmN5GB8gASgFSASIAQESKAoJb2JqZWN0aXZlGBsgASgLMhUuam9ibGluZS52MS5PYmplY3RpdmUSHgoRbWF4X3dhaXRpbmdfYnl0ZXMYICABKANIBYgBARIqCghkZWxpdmVyeRgNIAEoDjIYLmpvYmxpbmUudjEuRGVsaXZlcnlNb2RlEi0KDGRlYWRfbGV0dGVycxglIAEoCzIXLmpvYmxpbmUudjEuRGVhZExldHRlcnMSFgoOY2hlY2tfcGF5bG9hZHMYJiABKAgSMwoQZGlzY29ubmVjdF9ncmFjZRgOIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIoCgVncm91cBgZIAEoCzIZLmpvYmxpbmUudjEuR3JvdXBTZXR0aW5ncxIrCgt1bmlxdWVfbW9kZRgPIAEoDjIWLmpvYmxpbmUudjEuVW5pcXVlTW9kZRItCgp1bmlxdWVfdHRsGBAgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjIKD3VuaXF1ZV9tYXhfd2FpdBgRIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhI7ChVvbl9kZXBlbmRlbmN5X2ZhaWx1cmUYFCABKA4yHC5qb2JsaW5lLnYxLkRlcGVuZGVuY3lQb2xpY3kSMAoNYmxvY2tfdGltZW91dBgVIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIMCgRmYWlyGBogASgIQg8KDV9tYXhfYXR0ZW1wdHNCDQoLX21heF9zdGFsbHNCDgoMX21heF93YWl0aW5nQhIKEF9leHBpcmVkX3RvX2RlYWRCDgoMX2NvbmN1cnJlbmN5QhQKEl9tYXhfd2FpdGluZ19ieXRlcyKgAwoFR3JvdXASDQoFcXVldWUYASABKAkSDQoFZ3JvdXAYAiABKAkSKwoIc2V0dGluZ3MYAyABKAsyGS5qb2JsaW5lLnYxLkdyb3VwU2V0dGluZ3MSDQoFcmVhZHkYBCABKAMSDgoGYWN0aXZlGAUgASgDEhEKCXNjaGVkdWxlZBgGIAEoAxIOCgZwYXVzZWQYByABKAgSEQoJcGF1c2VkX2J5GAggASgJEhQKDHBhdXNlX3JlYXNvbhgJIAEoCRISCgpkZWFkX2hlYWRzGAogAygEEi4KC3dvcmtlcl90aW1lGAsgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhMKBndlaWdodBgMIAEoBUgAiAEBEjEKDWxpbWl0ZWRfdW50aWwYDSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhIKCmxpbWl0ZWRfYnkYDiABKAkSFgoObGltaXRlZF9yZWFzb24YDyABKAkSEwoGdG9rZW5zGBAgASgDSAGIAQFCCQoHX3dlaWdodEIJCgdfdG9rZW5zIjAKDVByaW9yaXR5Q291bnQSEAoIcHJpb3JpdHkYASABKAUSDQoFcmVhZHkYAiABKAMi5gEKC1F1ZXVlQ291bnRzEhEKCXNjaGVkdWxlZBgBIAEoAxIPCgdibG9ja2VkGAIgASgDEg0KBXJlYWR5GAMgASgDEg4KBmFjdGl2ZRgEIAEoAxIRCgljb21wbGV0ZWQYBSABKAMSDAoEZGVhZBgGIAEoAxIRCgljYW5jZWxsZWQYByABKAMSDwoHZXhwaXJlZBgIIAEoAxINCgVzdGFsZRgJIAEoAxIRCgl1bmhhbmRsZWQYCiABKAMSLQoKcHJpb3JpdGllcxgLIAMoCzIZLmpvYmxpbmUudjEuUHJpb3JpdHlDb3VudCK/BAoFUXVldWUSDAoEbmFtZRgBIAEoCRINCgVzaGFyZBgCIAEoBRIrCghzZXR0aW5ncxgDIAEoCzIZLmpvYmxpbmUudjEuUXVldWVTZXR0aW5ncxInCgZjb3VudHMYBCABKAsyFy5qb2JsaW5lLnYxLlF1ZXVlQ291bnRzEg4KBnBhdXNlZBgFIAEoCBIRCglwYXVzZWRfYnkYBiABKAkSFAoMcGF1c2VfcmVhc29uGAcgASgJEjMKD29sZGVzdF9yZWFkeV9hdBgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKY3JlYXRlZF9hdBgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFAoMcHVzaGVkX3RvdGFsGAogASgDEhcKD2NvbXBsZXRlZF90b3RhbBgLIAEoAxIUCgxmYWlsZWRfdG90YWwYDCABKAMSEwoGdG9rZW5zGBAgASgDSACIAQESMQoNbGltaXRlZF91bnRpbBgRIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEgoKbGltaXRlZF9ieRgSIAEoCRIuCgt3b3JrZXJfdGltZRgUIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIWCg5saW1pdGVkX3JlYXNvbhgTIAEoCRIxCg53b3JrZXJzX25lZWRlZBgVIAEoCzIZLmpvYmxpbmUudjEuV29ya2Vyc05lZWRlZEIJCgdfdG9rZW5zIpUBCg1Xb3JrZXJzTmVlZGVkEg8KB3dvcmtlcnMYASABKAUSGAoQc2xvdHNfcGVyX3dvcmtlchgCIAEoARIPCgdiYWNrbG9nGAMgASgDEhsKE2Fycml2YWxzX3Blcl9zZWNvbmQYBCABKAESKwoIbWVhbl9ydW4YBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24i3AEKC1F1ZXVlTWludXRlEi4KCnN0YXJ0X3RpbWUYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBnB1c2hlZBgCIAEoAxIRCgljb21wbGV0ZWQYAyABKAMSDgoGZmFpbGVkGAQgASgDEgwKBGRlYWQYBSABKAMSLQoKd2FpdGVkX3A1MBgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhItCgp3YWl0ZWRfcDk1GAcgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_jobline_v1_job]);
 
 /**
  * How many jobs may start in a time: a bucket of tokens, of which a hand-out takes one, or its job's `cost`.
@@ -202,6 +202,35 @@ export const GroupSettingsSchema: GenMessage<GroupSettings> = /*@__PURE__*/
   messageDesc(file_jobline_v1_queue, 3);
 
 /**
+ * How soon the jobs of a queue shall start, from when they are READY. Nothing is refused or put first for it:
+ * it says how many workers the queue needs.
+ *
+ * @generated from message jobline.v1.Objective
+ */
+export type Objective = Message<"jobline.v1.Objective"> & {
+  /**
+   * Required. How many of a hundred jobs shall start in time, 1 … 99.99.
+   *
+   * @generated from field: double percent = 1;
+   */
+  percent: number;
+
+  /**
+   * Required. How long they may wait, 100 ms … 7 days.
+   *
+   * @generated from field: google.protobuf.Duration start_within = 2;
+   */
+  startWithin?: Duration | undefined;
+};
+
+/**
+ * Describes the message jobline.v1.Objective.
+ * Use `create(ObjectiveSchema)` to create a new message.
+ */
+export const ObjectiveSchema: GenMessage<Objective> = /*@__PURE__*/
+  messageDesc(file_jobline_v1_queue, 4);
+
+/**
  * What a queue's jobs take where their own options say nothing.
  *
  * @generated from message jobline.v1.QueueSettings
@@ -313,6 +342,13 @@ export type QueueSettings = Message<"jobline.v1.QueueSettings"> & {
   concurrency?: number | undefined;
 
   /**
+   * Optional. How soon jobs shall start, from which `Queue.workers_needed` follows. Unset: nobody said.
+   *
+   * @generated from field: jobline.v1.Objective objective = 27;
+   */
+  objective?: Objective | undefined;
+
+  /**
    * Optional. How many payload bytes may wait or be active, 1 … 2^50. A push over it is refused with
    * QUEUE_FULL. Unset: no limit of its own.
    *
@@ -412,7 +448,7 @@ export type QueueSettings = Message<"jobline.v1.QueueSettings"> & {
  * Use `create(QueueSettingsSchema)` to create a new message.
  */
 export const QueueSettingsSchema: GenMessage<QueueSettings> = /*@__PURE__*/
-  messageDesc(file_jobline_v1_queue, 4);
+  messageDesc(file_jobline_v1_queue, 5);
 
 /**
  * A group: one entity, whose jobs run in order. It is there while it has live jobs, settings of its own, a
@@ -540,7 +576,7 @@ export type Group = Message<"jobline.v1.Group"> & {
  * Use `create(GroupSchema)` to create a new message.
  */
 export const GroupSchema: GenMessage<Group> = /*@__PURE__*/
-  messageDesc(file_jobline_v1_queue, 5);
+  messageDesc(file_jobline_v1_queue, 6);
 
 /**
  * Jobs of one priority that wait.
@@ -568,7 +604,7 @@ export type PriorityCount = Message<"jobline.v1.PriorityCount"> & {
  * Use `create(PriorityCountSchema)` to create a new message.
  */
 export const PriorityCountSchema: GenMessage<PriorityCount> = /*@__PURE__*/
-  messageDesc(file_jobline_v1_queue, 6);
+  messageDesc(file_jobline_v1_queue, 7);
 
 /**
  * Jobs of a queue by state.
@@ -659,7 +695,7 @@ export type QueueCounts = Message<"jobline.v1.QueueCounts"> & {
  * Use `create(QueueCountsSchema)` to create a new message.
  */
 export const QueueCountsSchema: GenMessage<QueueCounts> = /*@__PURE__*/
-  messageDesc(file_jobline_v1_queue, 7);
+  messageDesc(file_jobline_v1_queue, 8);
 
 /**
  * A queue.
@@ -786,6 +822,14 @@ export type Queue = Message<"jobline.v1.Queue"> & {
    * @generated from field: string limited_reason = 19;
    */
   limitedReason: string;
+
+  /**
+   * Output only. How many workers its objective needs; unset without one, and for queues with one beyond the
+   * first 100.
+   *
+   * @generated from field: jobline.v1.WorkersNeeded workers_needed = 21;
+   */
+  workersNeeded?: WorkersNeeded | undefined;
 };
 
 /**
@@ -793,7 +837,59 @@ export type Queue = Message<"jobline.v1.Queue"> & {
  * Use `create(QueueSchema)` to create a new message.
  */
 export const QueueSchema: GenMessage<Queue> = /*@__PURE__*/
-  messageDesc(file_jobline_v1_queue, 8);
+  messageDesc(file_jobline_v1_queue, 9);
+
+/**
+ * How many workers a queue needs to keep its objective, and what that follows from. It rises at once, and
+ * falls when fewer were enough for two minutes.
+ *
+ * @generated from message jobline.v1.WorkersNeeded
+ */
+export type WorkersNeeded = Message<"jobline.v1.WorkersNeeded"> & {
+  /**
+   * Output only. So many, each with `slots_per_worker`.
+   *
+   * @generated from field: int32 workers = 1;
+   */
+  workers: number;
+
+  /**
+   * Output only. Jobs that a worker of the queue takes at a time, on average of those that are connected, or
+   * were last; 1 if there was none since the server started.
+   *
+   * @generated from field: double slots_per_worker = 2;
+   */
+  slotsPerWorker: number;
+
+  /**
+   * Output only. READY jobs of groups that may run, which is what has to start.
+   *
+   * @generated from field: int64 backlog = 3;
+   */
+  backlog: bigint;
+
+  /**
+   * Output only. Jobs that became READY per second, in the last minute or the last five, whichever is more.
+   *
+   * @generated from field: double arrivals_per_second = 4;
+   */
+  arrivalsPerSecond: number;
+
+  /**
+   * Output only. How long a job ran on average in the last five minutes, or since the server started if none
+   * completed in them; unset if none did then, either.
+   *
+   * @generated from field: google.protobuf.Duration mean_run = 5;
+   */
+  meanRun?: Duration | undefined;
+};
+
+/**
+ * Describes the message jobline.v1.WorkersNeeded.
+ * Use `create(WorkersNeededSchema)` to create a new message.
+ */
+export const WorkersNeededSchema: GenMessage<WorkersNeeded> = /*@__PURE__*/
+  messageDesc(file_jobline_v1_queue, 10);
 
 /**
  * What happened in a queue in one minute.
@@ -857,5 +953,5 @@ export type QueueMinute = Message<"jobline.v1.QueueMinute"> & {
  * Use `create(QueueMinuteSchema)` to create a new message.
  */
 export const QueueMinuteSchema: GenMessage<QueueMinute> = /*@__PURE__*/
-  messageDesc(file_jobline_v1_queue, 9);
+  messageDesc(file_jobline_v1_queue, 11);
 

@@ -11,7 +11,7 @@ from jobline_server.rpc.convert.masks import check_settings, masked, paths_of
 from jobline_server.rpc.convert.selection import members
 from jobline_server.rpc.validate import fields
 from jobline_server.rpc.validate.options import check_queue_settings
-from jobline_server.runtime.views import QueueView
+from jobline_server.runtime.views import QueueView, WorkersNeeded
 from jobline_server.wire.settings import fill_settings, settings_from_message
 from jobline_server.wire.times import fill_time
 
@@ -91,10 +91,22 @@ def fill_queue(message: queue_pb2.Queue, view: QueueView) -> None:
         message.tokens = view.tokens
     if view.worker_time_ms is not None:
         fill_time(message.worker_time, view.worker_time_ms)
+    if view.workers_needed is not None:
+        _fill_needed(message.workers_needed, view.workers_needed)
     if view.limited is not None:
         fill_moment(message.limited_until, view.limited.until_ms)
         message.limited_by = view.limited.by
         message.limited_reason = view.limited.reason
+
+
+def _fill_needed(message: queue_pb2.WorkersNeeded, needed: WorkersNeeded) -> None:
+    message.SetInParent()
+    message.workers = needed.workers
+    message.slots_per_worker = needed.slots_per_worker
+    message.backlog = needed.backlog
+    message.arrivals_per_second = needed.arrivals
+    if needed.run_seconds:
+        fill_time(message.mean_run, round(needed.run_seconds * limits.SECOND_MS))
 
 
 def _fill_counts(message: queue_pb2.QueueCounts, view: QueueView) -> None:

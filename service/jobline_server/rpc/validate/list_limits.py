@@ -76,6 +76,8 @@ LIST_LIMITS: dict[str, int] = {
     "jobline.v1.WaitRequest.ids": limits.WAIT_IDS_MAX,
     "jobline.v1.WatchRequest.queues": rpc_limits.FILTER_QUEUES_MAX,
     "jobline.v1.WatchRequest.kinds": KINDS,
+    # KEDA
+    "externalscaler.ScaledObjectRef.scalerMetadata": rpc_limits.SCALER_KEYS_MAX,
     # operators
     "jobline.v1.JobFilter.states": STATES,
     "jobline.v1.JobFilter.headers": rpc_limits.FILTER_HEADERS_MAX,

@@ -23,6 +23,7 @@ from jobline_server.rpc.validate import dead_letters, fields
 from jobline_server.rpc.validate.ageing import ageing
 from jobline_server.rpc.validate.limits import concurrency, limiters, rate_limit
 from jobline_server.rpc.validate.mistyped import check_own_fields
+from jobline_server.rpc.validate.objective import objective
 from jobline_server.rpc.validate.urls import webhook_url
 from jobline_server.wire.options import fields_given
 
@@ -291,6 +292,7 @@ SETTING_CHECKS: dict[str, Check] = {
     "ageing": ageing,
     "timeout": _timeout,
     "group": _group,
+    "objective": objective,
     **UNIQUE_CHECKS,
     "on_dependency_failure": _policy,
     "block_timeout": _block_timeout,

@@ -20,6 +20,7 @@ from jobline_server.engine.queue import Queue
 from jobline_server.engine.values import WAITING_STATES, JobState, Now, QueueSettings
 from jobline_server.runtime.calls.bulk import Bulk
 from jobline_server.runtime.calls.changes import limit_of, pause_of, settings_of
+from jobline_server.runtime.calls.demands import Demands
 from jobline_server.runtime.calls.operations import Operations, Target
 from jobline_server.runtime.calls.webhooks import WebhookCalls
 from jobline_server.runtime.core import Core
@@ -49,12 +50,14 @@ class Queues:
         bulk: Bulk,
         operations: Operations,
         webhooks: WebhookCalls,
+        demands: Demands,
     ) -> None:
         self._core = core
         self._ended = ended
         self._bulk = bulk
         self._operations = operations
         self._webhooks = webhooks
+        self._demands = demands
         # Queues that are being deleted, and when that is over.
         self._deletes: dict[str, asyncio.Event] = {}
 
@@ -221,6 +224,7 @@ class Queues:
             failed_total=queue.failed_total,
             tokens=_tokens(queue, now),
             limited=limited if limited is not None and limited.until_ms > now.wall_ms else None,
+            workers_needed=self._demands.of(queue),
             worker_time_ms=None if queue.fair is None else queue.fair.used_ms,
         )
 

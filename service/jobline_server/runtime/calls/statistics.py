@@ -49,7 +49,7 @@ class Statistics:
             failed_total=0,
             workers=len(self._streams.open),
             commits=core.commits.commits,
-            commit_ms=core.commits.commit_seconds * 1_000,
+            commit_ms=core.commits.meter.mean_seconds * 1_000,
             loop_lag_ms=core.heartbeat.lag.longest() * 1_000,
             keys=core.load.keys,
             throttled_keys=core.load.throttles,

@@ -28,12 +28,12 @@ from jobline_server.runtime.commits.batches import CommittedBatch
 from jobline_server.runtime.commits.cuts import Cut, rows_of
 from jobline_server.runtime.commits.disk import Disk
 from jobline_server.runtime.commits.failed_writes import FailedWrites
+from jobline_server.runtime.commits.meter import CommitMeter
 from jobline_server.runtime.commits.replies import give, give_up
 from jobline_server.runtime.slots import Answer, ShardSlot, ShardSlots
 from jobline_server.storage.commit_timer import BUFFERED_MS_MAX, CommitTimer
 from jobline_server.storage.space import Space
 from jobline_server.storage.store import DiskFull, JournalRow, ShardsFailed, Store
-from jobline_server.telemetry.calls import Histogram
 
 # How soon a commit that found the disk full is tried again.
 FULL_RETRY_SECONDS = 0.2
@@ -79,8 +79,7 @@ class Commits:
         nobody was told of may go.
         """
         self.commits = 0
-        self.commit_seconds = 0.0
-        self.durations = Histogram()
+        self.meter = CommitMeter()
         self.exclusive = asyncio.Lock()
         """Held while the store writes; a checkpoint takes it between two commits."""
 
@@ -206,9 +205,7 @@ class Commits:
         if rows:
             await self._write(rows, ceilings)
         self.commits += 1
-        seconds = time.perf_counter() - started
-        self.commit_seconds += (seconds - self.commit_seconds) * 0.05
-        self.durations.add(seconds)
+        self.meter.add(time.perf_counter() - started, rows)
         batches = [cut.batch for cut in cuts if not cut.batch.slot.is_closed]
         for batch in batches:
             position = batch.slot.position

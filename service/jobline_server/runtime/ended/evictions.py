@@ -4,11 +4,8 @@ these jobs, so they are logged and counted in the metrics.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from jobline_server.engine.entries import JobsDeleted
 from jobline_server.engine.values import JobState
-from jobline_server.runtime.commits.batches import CommittedBatch
 from jobline_server.telemetry.log import logger
 
 LOG = logger("runtime")
@@ -25,12 +22,10 @@ class Evictions:
         # By queue: when it was logged, and how many were evicted since.
         self._logged: dict[str, tuple[int, int]] = {}
 
-    def on_committed(self, batches: Sequence[CommittedBatch]) -> None:
-        """Counts and logs the evictions of committed batches."""
-        for batch in batches:
-            for fact, _, _ in batch.applied:
-                if isinstance(fact, JobsDeleted) and fact.evicted and fact.state is JobState.DEAD:
-                    self._evicted(fact.queue, sum(fact.counts), fact.at_ms)
+    def add(self, fact: JobsDeleted) -> None:
+        """Counts and logs jobs that were deleted, if they are dead ones that were evicted."""
+        if fact.evicted and fact.state is JobState.DEAD:
+            self._evicted(fact.queue, sum(fact.counts), fact.at_ms)
 
     def _evicted(self, queue: str, count: int, at_ms: int) -> None:
         self.count += count

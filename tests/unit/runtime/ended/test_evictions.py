@@ -14,6 +14,7 @@ from jobline_server.runtime.commits.batches import CommittedBatch
 from jobline_server.runtime.ended import evictions
 from jobline_server.runtime.ended.evictions import LOG_EVERY_MS, Evictions
 from jobline_server.runtime.slots import JournalPosition, ShardSlot
+from jobline_server.runtime.totals import Totals
 from jobline_server.storage.segments import KeySegments
 
 NOW_MS = 1_700_000_000_000
@@ -49,7 +50,7 @@ def evicted(at_ms: int, *counts: int, queue: str = "mail") -> JobsDeleted:
 def test_only_evicted_dead_jobs_are_counted(lines: list[tuple[str, int]]) -> None:
     """Not those that somebody deleted, nor completed ones, which a queue loses all the time."""
     found = Evictions()
-    found.on_committed(
+    Totals(found).on_committed(
         [
             batch(
                 JobsDeleted(NOW_MS, "mail", JobState.DEAD, [1], [5]),
@@ -59,7 +60,9 @@ def test_only_evicted_dead_jobs_are_counted(lines: list[tuple[str, int]]) -> Non
         ]
     )
     assert (found.count, lines) == (0, [])
-    found.on_committed([batch(evicted(NOW_MS, 2, 3)), batch(evicted(NOW_MS, 1, queue="other"))])
+    Totals(found).on_committed(
+        [batch(evicted(NOW_MS, 2, 3)), batch(evicted(NOW_MS, 1, queue="other"))]
+    )
     assert found.count == 6
     assert lines == [("mail", 5), ("other", 1)]
 
@@ -67,9 +70,9 @@ def test_only_evicted_dead_jobs_are_counted(lines: list[tuple[str, int]]) -> Non
 def test_queue_is_logged_once_a_minute_with_all_that_it_lost(lines: list[tuple[str, int]]) -> None:
     found = Evictions()
     for seconds in (0, 1, 59, 60, 61):
-        found.on_committed([batch(evicted(NOW_MS + seconds * 1_000, 2))])
-    found.on_committed([batch(evicted(NOW_MS + 1_000, 4, queue="other"))])
+        Totals(found).on_committed([batch(evicted(NOW_MS + seconds * 1_000, 2))])
+    Totals(found).on_committed([batch(evicted(NOW_MS + 1_000, 4, queue="other"))])
     assert lines == [("mail", 2), ("mail", 6), ("other", 4)]
-    found.on_committed([batch(evicted(NOW_MS + 2 * LOG_EVERY_MS, 1))])
+    Totals(found).on_committed([batch(evicted(NOW_MS + 2 * LOG_EVERY_MS, 1))])
     assert lines[3:] == [("mail", 3)]
     assert found.count == 15
