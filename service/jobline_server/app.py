@@ -8,21 +8,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from importlib.metadata import version
-from os import urandom
 
 # Measures calls for metrics; no decision depends on it.
 from time import perf_counter
 from typing import TYPE_CHECKING, TypeVar
 
 from jobline_server.background.periodic import Background
+from jobline_server.backup_port import make_backups
 from jobline_server.config import Settings
 from jobline_server.doors import Doors, OwnDoors
+from jobline_server.names import new_name
 from jobline_server.periodic_tasks import make_tasks
 from jobline_server.room_settings import call_limits, client_rates, default_level, runtime_settings
 from jobline_server.rpc.admission import Admission
 from jobline_server.rpc.guard import Guard
 from jobline_server.rpc.services import Services, make_services
 from jobline_server.rpc.test_service import TestControls
+from jobline_server.runtime.backups import Backups
 from jobline_server.runtime.clock import Clock, SystemClock
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.opening import open_runtime
@@ -75,6 +77,7 @@ class Server:
         self._background: Background | None = None
         self._app: HttpApp | None = None
         self.exporter: Exporter | None = None
+        self.backups: Backups | None = None
         self._hastened = asyncio.Event()
         self._stopping: asyncio.Task[None] | None = None
 
@@ -152,14 +155,8 @@ class Server:
     async def _open_runtime(self) -> None:
         settings = self.settings
         losses = Losses(settings.accept_loss, _report_loss)
-        stores = stores_in(
-            settings.data,
-            SqliteSettings(
-                ballast_bytes=settings.ballast_bytes,
-                low_space_bytes=settings.low_space_bytes,
-                losses=losses,
-            ),
-        )
+        room = SqliteSettings(settings.ballast_bytes, settings.low_space_bytes, losses)
+        stores = stores_in(settings.data, room)
         try:
             self._runtime = await open_runtime(
                 stores,
@@ -174,6 +171,7 @@ class Server:
             # Their threads would keep the process alive.
             await stores.close()
             raise
+        self.backups = make_backups(self._runtime.core, stores.copies, settings, VERSION)
         self._runtime.start()
 
     def _make_exporter(self) -> Exporter | None:
@@ -185,8 +183,8 @@ class Server:
         return self.exporter
 
     async def _start_background(self) -> None:
-        runtime = self.runtime
-        tasks = make_tasks(runtime, self.settings, version=VERSION, moves=self.clock.moves)
+        runtime, moves = self.runtime, self.clock.moves
+        tasks = make_tasks(runtime, self.settings, self.backups, version=VERSION, moves=moves)
         self._background = Background(tasks, runtime.core)
         self._background.start()
 
@@ -202,6 +200,7 @@ class Server:
             transport=self.transport,
             client_rates=client_rates(self.settings, perf_counter),
             tests=self._make_tests and self._make_tests(self.runtime, self.background),
+            backups=self.backups,
         )
         self.addresses = await self._doors.open_grpc(self._services, self.admission)
 
@@ -216,6 +215,7 @@ class Server:
             self.meters,
             self.background.records,
             self.exporter,
+            self.backups,
             version=VERSION,
             transport=self.transport,
             is_ready=self._is_ready,
@@ -267,6 +267,8 @@ class Server:
             self._app.close()
 
     async def _stop_background(self) -> None:
+        if self.backups is not None:
+            await self.backups.stop()
         if self._background is not None:
             # A run under way might wait for ever on a full disk, or pause after each write.
             self.runtime.stop_waiting()
@@ -285,11 +287,6 @@ def _started(part: T | None) -> T:
     if part is None:
         raise RuntimeError("the server was not started")
     return part
-
-
-def new_name() -> str:
-    """Returns a unique name, for sessions, operations and incidents."""
-    return urandom(8).hex()
 
 
 def _report_loss(what: str) -> None:

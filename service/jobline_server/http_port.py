@@ -14,6 +14,7 @@ from jobline_server.rpc.connect.events import WATCH, HttpEvents, Watch
 from jobline_server.rpc.connect.hooks import PUSH, IncomingHooks
 from jobline_server.rpc.services import Services
 from jobline_server.rpc.transport import message_bytes_max, split
+from jobline_server.runtime.backups import Backups
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.setting_types import origins_of
 from jobline_server.telemetry.calls import CallMeters
@@ -39,11 +40,12 @@ class HttpApp:
             self.calls.close()
 
 
-def make_pages_of(
+def make_pages_of(  # noqa: PLR0913  # what the pages of a server show
     runtime: Runtime,
     meters: CallMeters,
     records: Mapping[str, TaskRecord],
     exporter: Exporter | None,
+    backups: Backups | None,
     *,
     version: str,
     transport: str,
@@ -52,7 +54,7 @@ def make_pages_of(
     """Returns the pages of a server: metrics and health."""
     server = metrics.ServerCollector(runtime, version=version, transport=transport)
     return make_pages(
-        metrics.make_registry(server, meters, records, exporter),
+        metrics.make_registry(server, meters, records, exporter, backups),
         refresh=server.refresh,
         version=version,
         failing=runtime.failing,

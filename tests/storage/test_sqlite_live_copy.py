@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from jobline_server.storage.copies import CopyFailed
 from jobline_server.storage.sqlite.connection import Database, DatabaseSettings
-from jobline_server.storage.sqlite.live_copy import STEP_PAGES, CopyFailed
+from jobline_server.storage.sqlite.live_copy import STEP_PAGES
 
 ROWS = 3_000
 BLOB_BYTES = 2_000

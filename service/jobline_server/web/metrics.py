@@ -23,6 +23,7 @@ from jobline_server.runtime.core import Core
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.runtime.views import QueueView, ServerView
 from jobline_server.telemetry.calls import CallMeters
+from jobline_server.web.backup_metrics import BackupCollector, BackupCounts
 from jobline_server.web.history_metrics import Export, HistoryCollector
 from jobline_server.web.queue_metrics import duration_metrics, queue_metrics
 
@@ -51,14 +52,19 @@ def make_registry(
     meters: CallMeters,
     tasks: Mapping[str, TaskRecord],
     export: Export | None = None,
+    backups: BackupCounts | None = None,
 ) -> CollectorRegistry:
-    """Returns a registry of this server and its process; with `export`, of its history."""
+    """Returns a registry of this server and its process; with `export`, of its history,
+    and with `backups` of these.
+    """
     registry = CollectorRegistry()
     registry.register(server)
     registry.register(CallsCollector(meters))
     registry.register(TasksCollector(tasks))
     if export is not None:
         registry.register(HistoryCollector(export))
+    if backups is not None:
+        registry.register(BackupCollector(backups))
     ProcessCollector(registry=registry)
     return registry
 

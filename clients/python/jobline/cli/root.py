@@ -11,6 +11,7 @@ import typer
 
 from jobline.cli import (
     audit,
+    backup,
     batches,
     bench,
     dead,
@@ -41,6 +42,7 @@ SERVER_COMMANDS = {
     "dev": "run a server to try things",
     "inspect": "see what is in the files of a server",
     "verify": "check the files of a server",
+    "restore": "make a data directory of a backup",
 }
 
 
@@ -70,6 +72,7 @@ def build() -> typer.Typer:
         handlers,
         server,
         audit,
+        backup,
         top,
         tail,
         doctor,

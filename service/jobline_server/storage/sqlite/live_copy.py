@@ -23,16 +23,14 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import TypeVar
 
+from jobline_server.storage.copies import CopyFailed
+
 T = TypeVar("T")
 
 # Pages of a step: half a mebibyte, which takes about a millisecond of the thread.
 STEP_PAGES = 64
 
 _Work = Callable[[], None]
-
-
-class CopyFailed(Exception):
-    """The copy cannot be made, and is of no use; nothing happened to the database."""
 
 
 class _Abandoned(Exception):
@@ -52,11 +50,11 @@ class LiveCopy:
         self._loop = asyncio.get_running_loop()
         self._work: SimpleQueue[_Work | None] = SimpleQueue()
         self._stepped: asyncio.Future[int] = self._loop.create_future()
+        """Replaced by each step."""
         self._goes_on = False
         self._is_abandoned = False
-        self._began = False
         self.pages = 0
-        """Of the database, as of the last step."""
+        """Of the database, as of the last step; 0 before."""
 
     def start(self, hop: Awaitable[None]) -> None:
         """Begins; `hop` is `make` on its way to the thread."""
@@ -68,10 +66,8 @@ class LiveCopy:
         """
         if self._hop.done():
             raise CopyFailed("it is over")
-        if self._began:
-            self._stepped = self._loop.create_future()
-            self._work.put(self._go_on)
-        self._began = True
+        self._stepped = self._loop.create_future()
+        self._work.put(self._go_on)
         left = await self._stepped
         if not left:
             await asyncio.wait([self._hop])
@@ -117,17 +113,22 @@ class LiveCopy:
         with closing(sqlite3.connect(self._file, isolation_level=None)) as target:
             target.execute("PRAGMA journal_mode = OFF")
             target.execute("PRAGMA synchronous = OFF")
+            # Nothing is copied before it is asked for: a small database may be one step.
+            self._work_until_step()
             # sleep: before a busy database is tried again, which there is none of.
             raw.backup(target, pages=STEP_PAGES, progress=self._after_step, sleep=0.001)
         self._tell(_settle, self._stepped, 0)
 
     def _after_step(self, status: int, left: int, pages: int) -> None:
-        """Called by SQLite's backup after each step: does other work until the next one."""
+        """Called by SQLite's backup after each step."""
         self.pages = pages
         if status == sqlite3.SQLITE_DONE:
             return
         # A page that changes while the last ones are copied may be left over.
         self._tell(_settle, self._stepped, max(left, 1))
+        self._work_until_step()
+
+    def _work_until_step(self) -> None:
         self._goes_on = False
         while not self._goes_on:
             work = self._work.get()
