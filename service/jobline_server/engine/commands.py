@@ -1,6 +1,5 @@
-"""Commands and their outcomes.
-
-A command that cannot be carried out raises `Refused` and changes nothing.
+"""Commands and their outcomes. One that cannot be carried out raises `Refused`, and changes
+nothing.
 """
 
 from __future__ import annotations
