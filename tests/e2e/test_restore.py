@@ -1,4 +1,4 @@
-"""Backups that are damaged or newer, and directories that are in use: refused, with nothing left."""
+"""Backups that are damaged or newer, and directories in use: refused, with nothing left."""
 
 from __future__ import annotations
 

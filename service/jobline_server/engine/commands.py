@@ -1,6 +1,4 @@
-"""Commands and their outcomes. One that cannot be carried out raises `Refused`, and changes
-nothing.
-"""
+"""Commands and outcomes. One that cannot be carried out raises `Refused` and changes nothing."""
 
 from __future__ import annotations
 

@@ -162,6 +162,8 @@ class Backups:
         if self._task is not None and not self._task.done():
             self._task.cancel()
             await asyncio.wait([self._task])
+            if self.view.state is BackupState.RUNNING:  # it had not run yet
+                self._fail("the server stopped")
 
     async def _make(self) -> None:
         began = time.monotonic()
@@ -188,9 +190,11 @@ class Backups:
 
     async def _backup(self) -> int:
         store = await self._store()
-        name = _name(self.view.started_ms, store)
-        self._change(name=name)
         unfinished = await asyncio.to_thread(_left_in, self._settings.folder)
+        at_ms = self.view.started_ms
+        while (name := _name(at_ms, store)) in unfinished:
+            at_ms += 1  # the clock was set back
+        self._change(name=name)
         folder = self._settings.folder / name
         await asyncio.to_thread(folder.mkdir, mode=0o700, parents=True)
         try:

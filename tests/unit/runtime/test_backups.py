@@ -51,7 +51,7 @@ def finishing() -> Finishing:
 @pytest.fixture
 def backups(runtime: Runtime, finishing: Finishing, tmp_path: Path) -> Backups:
     """Backups of a runtime."""
-    store, ended = runtime.core.store, runtime.core.stores.ended_store
+    store, ended = runtime.core.store, runtime.ended.ended_store
     assert isinstance(store, SqliteStore)
     assert isinstance(ended, SqliteEndedJobStore)
     copies = DirectoryCopies(tmp_path, lambda: (store.database, ended.database))
