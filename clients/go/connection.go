@@ -47,7 +47,7 @@ var safeCalls = map[string][]string{
 	"BatchService":      {"CreateBatch", "CloseBatch", "GetBatch", "ListBatches", "CancelBatch"},
 	"FlowService":       {"PushFlow", "GetFlow"},
 	"DeadLetterService": {"ListDeadJobs", "GetDeadLetterStats"},
-	"AdminService":      {"GetStats", "ListOperations", "ListWorkers"},
+	"AdminService":      {"GetBackup", "GetStats", "ListOperations", "ListWorkers"},
 }
 
 func serviceConfig() string {

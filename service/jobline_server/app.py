@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from importlib.metadata import version
-from os import urandom
 
 # Measures calls for metrics; no decision depends on it.
 from time import perf_counter
@@ -16,9 +15,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 from jobline_server.authentication import Authentication
 from jobline_server.background.periodic import Background
+from jobline_server.backup_port import make_backups
 from jobline_server.config import Settings
 from jobline_server.doors import Doors, OwnDoors, tasks_of
-from jobline_server.loss_reports import report_damage, report_loss
+from jobline_server.names import new_name
 from jobline_server.optional_tracing import tracing_of
 from jobline_server.periodic_tasks import make_tasks
 from jobline_server.room_settings import call_limits, client_rates, default_level, runtime_settings
@@ -26,6 +26,7 @@ from jobline_server.rpc.admission import Admission
 from jobline_server.rpc.guard import Guard
 from jobline_server.rpc.services import Services, make_services
 from jobline_server.rpc.test_service import TestControls
+from jobline_server.runtime.backups import Backups
 from jobline_server.runtime.clock import Clock, SystemClock
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.opening import open_runtime
@@ -80,6 +81,7 @@ class Server:
         self.authentication = Authentication(settings)
         self.exporter: Exporter | None = None
         self.tracing = tracing_of(settings, VERSION)
+        self.backups: Backups | None = None
         self._hastened = asyncio.Event()
         self._stopping: asyncio.Task[None] | None = None
 
@@ -159,14 +161,8 @@ class Server:
     async def _open_runtime(self) -> None:
         settings = self.settings
         losses = Losses(settings.accept_loss, report_loss)
-        stores = stores_in(
-            settings.data,
-            SqliteSettings(
-                ballast_bytes=settings.ballast_bytes,
-                low_space_bytes=settings.low_space_bytes,
-                losses=losses,
-            ),
-        )
+        room = SqliteSettings(settings.ballast_bytes, settings.low_space_bytes, losses)
+        stores = stores_in(settings.data, room)
         try:
             self._runtime = await open_runtime(
                 stores,
@@ -181,6 +177,7 @@ class Server:
             # Their threads would keep the process alive.
             await stores.close()
             raise
+        self.backups = make_backups(self._runtime.core, stores.copies, settings, VERSION)
         self._runtime.start()
 
     def _make_exporter(self) -> Exporter | None:
@@ -192,8 +189,8 @@ class Server:
         return self.exporter
 
     async def _start_background(self) -> None:
-        runtime = self.runtime
-        tasks = make_tasks(runtime, self.settings, version=VERSION, moves=self.clock.moves)
+        runtime, moves = self.runtime, self.clock.moves
+        tasks = make_tasks(runtime, self.settings, self.backups, version=VERSION, moves=moves)
         tasks += [*self.authentication.start(runtime, self.admission), *tasks_of(self._doors)]
         self._background = Background(tasks, runtime.core)
         self._background.start()
@@ -210,6 +207,7 @@ class Server:
             transport=self.transport,
             client_rates=client_rates(self.settings, perf_counter),
             tests=self._make_tests and self._make_tests(self.runtime, self.background),
+            backups=self.backups,
         )
         if self.tracing is not None:
             self._services = self.tracing.around(self._services)
@@ -220,29 +218,20 @@ class Server:
             return
         # What the port is made of is a tenth of a start, and of the memory of an idle server.
         from jobline_server.http_port import make_app, make_pages_of
+        from jobline_server.web.metrics import Parts
 
+        access = self.authentication.access
         pages = make_pages_of(
             self.runtime,
             self.meters,
             self.background.records,
-            self.exporter,
-            self.tracing,
+            Parts(self.exporter, access, self._doors.tls, self.tracing, self.backups),
             version=VERSION,
             transport=self.transport,
             is_ready=self._is_ready,
-            access=self.authentication.access,
-            tls=self._doors.tls,
         )
-        self._app = make_app(
-            self.settings,
-            pages,
-            self.services,
-            self.runtime,
-            self.admission,
-            self.addresses[0],
-            version=VERSION,
-            access=self.authentication.access,
-        )
+        parts = self.settings, pages, self.services, self.runtime, self.admission
+        self._app = make_app(*parts, self.addresses[0], version=VERSION, access=access)
         self.http = await self._doors.open_http(self._app)
 
     async def _announce_serving(self) -> None:
@@ -281,6 +270,8 @@ class Server:
             self._app.close()
 
     async def _stop_background(self) -> None:
+        if self.backups is not None:
+            await self.backups.stop()
         if self._background is not None:
             # A run under way might wait for ever on a full disk, or pause after each write.
             self.runtime.stop_waiting()
@@ -301,8 +292,3 @@ def _started(part: T | None) -> T:
     if part is None:
         raise RuntimeError("the server was not started")
     return part
-
-
-def new_name() -> str:
-    """Returns a unique name, for sessions, operations and incidents."""
-    return urandom(8).hex()

@@ -25,8 +25,6 @@ from jobline_server.web.server import WebServer
 
 if TYPE_CHECKING:
     from jobline_server.rpc.access.guarding import Access
-    from jobline_server.runtime.exporter import Exporter  # only where a history is kept
-    from jobline_server.tracing_port import Tracing  # only where calls are traced
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,23 +40,20 @@ class HttpApp:
             self.calls.close()
 
 
-def make_pages_of(  # noqa: PLR0913  # what the pages show
+def make_pages_of(
     runtime: Runtime,
     meters: CallMeters,
     records: Mapping[str, TaskRecord],
-    exporter: Exporter | None,
-    tracing: Tracing | None,
+    parts: metrics.Parts,
     *,
     version: str,
     transport: str,
     is_ready: Callable[[], bool],
-    access: Access | None = None,
-    tls: TlsFiles | None = None,
 ) -> App:
     """Returns the pages of a server: metrics and health."""
     server = metrics.ServerCollector(runtime, version=version, transport=transport)
     return make_pages(
-        metrics.make_registry(server, meters, records, exporter, access, tls, tracing),
+        metrics.make_registry(server, meters, records, parts),
         refresh=server.refresh,
         version=version,
         failing=runtime.failing,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from jobline_server.background.backups import BackupTask
 from jobline_server.background.checkpoints import CheckpointTask
 from jobline_server.background.dead_letters import RetryDeadJobs
 from jobline_server.background.demands import SampleDemands
@@ -19,6 +20,7 @@ from jobline_server.background.unhandled import UnhandledNames
 from jobline_server.background.webhook_sender import Sender
 from jobline_server.background.webhooks import TellWebhooks
 from jobline_server.config import Settings
+from jobline_server.runtime.backups import Backups
 from jobline_server.runtime.ended.auto_retry import AutoRetries
 from jobline_server.runtime.ended.disk_space import DiskSpace
 from jobline_server.runtime.ended.retention import EndedRetention
@@ -26,7 +28,12 @@ from jobline_server.runtime.runtime import Runtime
 
 
 def make_tasks(
-    runtime: Runtime, settings: Settings, *, version: str, moves: bool = True
+    runtime: Runtime,
+    settings: Settings,
+    backups: Backups | None = None,
+    *,
+    version: str,
+    moves: bool = True,
 ) -> list[PeriodicTask]:
     """Returns the tasks of a server, not started. Where the clock `moves` only by hand, streams are
     not sent away: their workers could not come back before a year is over.
@@ -54,4 +61,5 @@ def make_tasks(
         DeleteOldOperations(runtime.core, runtime.operations),
         NoteServer(runtime.core, runtime.streams.presence, int(settings.low_space_bytes)),
         webhooks,
+        *([BackupTask(backups, settings.backup_every_seconds)] if backups else []),
     ]

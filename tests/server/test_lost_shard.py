@@ -27,7 +27,7 @@ async def fence(server: RunningServer, shard: int) -> None:
     def take(connection: Any) -> None:
         connection.execute("UPDATE shard SET epoch = epoch + 1 WHERE shard = ?", (shard,))
 
-    await cast(Any, server.server.runtime.core.store)._database.write(take, 0)
+    await cast(Any, server.server.runtime.core.store).database.write(take, 0)
 
 
 async def test_calls_for_a_lost_shard_are_unavailable_and_a_stream_goes_on_with_the_other(

@@ -80,6 +80,8 @@ VALID: dict[str, dict[str, Any]] = {
     "DeadLetterService/GetDeadLetterStats": {"queue": "fuzz"},
     "DeadLetterService/PurgeDeadJobs": {"filter": {"queue": "fuzz"}, "all": True},
     "AdminService/GetStats": {},
+    "AdminService/Backup": {},
+    "AdminService/GetBackup": {},
     "AdminService/ListWorkers": {"pageSize": 5, "queue": "fuzz"},
     "AdminService/ListOperations": {"pageSize": 5, "queue": "fuzz", "verb": "v", "principal": "p"},
     "AdminService/UndoOperation": {"operationId": "o", "reason": "r"},

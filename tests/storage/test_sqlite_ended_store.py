@@ -223,7 +223,7 @@ async def test_sync_commits_under_full_and_returns_to_normal(tmp_path: Path) -> 
     store = SqliteEndedJobStore(tmp_path)
     await store.open()
     seen: list[str] = []
-    await store._database.run(lambda raw: raw.set_trace_callback(seen.append))
+    await store.database.run(lambda raw: raw.set_trace_callback(seen.append))
     await store.sync()
     assert not seen, "nothing was written, so there is nothing to sync"
     await store.write([put(1)])
@@ -254,7 +254,7 @@ async def test_walks_and_look_ups_use_an_index(tmp_path: Path) -> None:
     await store.open()
     await store.write([put(i, queue="a", state=DEAD, keep_count=i % 2 * 2 + 1) for i in range(4)])
     seen: list[str] = []
-    await store._database.run(lambda raw: raw.set_trace_callback(seen.append))
+    await store.database.run(lambda raw: raw.set_trace_callback(seen.append))
     await row_of(store, 1)
     await store.list(EndedQuery(queue="a"))
     await store.list(EndedQuery(states=frozenset({DEAD})))
@@ -265,10 +265,10 @@ async def test_walks_and_look_ups_use_an_index(tmp_path: Path) -> None:
         await store.scan(scan)
         await store.count(scan)
     await store.next_own_count(None)
-    await store._database.run(lambda raw: raw.set_trace_callback(None))
+    await store.database.run(lambda raw: raw.set_trace_callback(None))
     statements = [statement for statement in seen if "FROM ended" in statement]
     for statement in statements:
-        plan = await store._database.run(
+        plan = await store.database.run(
             lambda raw, s=statement: raw.execute("EXPLAIN QUERY PLAN " + s).fetchall()  # type: ignore[misc]
         )
         steps = [str(step[3]) for step in plan]

@@ -150,8 +150,8 @@ async def test_full_disk_while_pages_move_stops_nothing(
 
 async def settle(store: SqliteStore) -> None:
     """Waits until pages have moved, if they do."""
-    if store._database._moving is not None:
-        await store._database._moving
+    if store.database._moving is not None:
+        await store.database._moving
 
 
 def test_full_disk_that_cannot_be_rolled_back_is_unknown() -> None:

@@ -128,7 +128,7 @@ async def test_index_that_lost_a_row_is_found_and_made_anew(make: Make, tmp_path
 async def test_what_cannot_be_read_is_a_loss(make: Make) -> None:
     store = make()
     await opened(store)
-    await store._database.run(lambda raw: raw.execute("DROP TABLE journal"))
+    await store.database.run(lambda raw: raw.execute("DROP TABLE journal"))
     with pytest.raises(DataLoss, match="no such table"):
         await blobs_of(store)
 

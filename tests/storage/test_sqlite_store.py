@@ -42,7 +42,7 @@ async def test_settings_that_promises_rest_on_are_in_force(make: Make) -> None:
         "user_version": 4,
     }
     for pragma, value in wanted.items():
-        found = await store._database.run(
+        found = await store.database.run(
             lambda raw, name=pragma: raw.execute(f"PRAGMA {name}").fetchone()[0]  # type: ignore[misc]
         )
         assert found == value, pragma
@@ -115,13 +115,13 @@ async def test_commit_is_one_hop_and_one_statement(
     one = await opened(store)
     two = Writer.of(await store.open_shard(1, 0, ID_BLOCK))
     hops: list[object] = []
-    hop = store._database._on_thread
+    hop = store.database._on_thread
 
     def counted(work: Callable[[sqlite3.Connection], object]) -> object:
         hops.append(work)
         return hop(work)
 
-    monkeypatch.setattr(store._database, "_on_thread", counted)
+    monkeypatch.setattr(store.database, "_on_thread", counted)
     executed.clear()
     await store.commit([one.row(b"a"), two.row(b"b")], {0: 99_999})
     assert (len(hops), len(executed)) == (1, 1)

@@ -58,7 +58,7 @@ class Place:
             await finished.write([put(job_id) for job_id in ids])
             await finished.sync()
             await store.commit([writer.row(b"ended")])
-            image = (await store._database.run(partial(shard_row, shard=0))).generation
+            image = (await store.database.run(partial(shard_row, shard=0))).generation
             await store.finish_checkpoint(
                 0, writer.epoch, image + 1, writer.offset, writer.chain, [], []
             )

@@ -83,6 +83,63 @@ func (OperationState) EnumDescriptor() ([]byte, []int) {
 	return file_jobline_v1_admin_service_proto_rawDescGZIP(), []int{0}
 }
 
+// What becomes of a backup.
+type BackupState int32
+
+const (
+	// None was begun since the start of the server.
+	BackupState_BACKUP_STATE_UNSPECIFIED BackupState = 0
+	// It is being made.
+	BackupState_BACKUP_STATE_RUNNING BackupState = 1
+	// It is whole: checked, and at its destination.
+	BackupState_BACKUP_STATE_WHOLE BackupState = 2
+	// It could not be made; what there is of it is no backup.
+	BackupState_BACKUP_STATE_FAILED BackupState = 3
+)
+
+// Enum value maps for BackupState.
+var (
+	BackupState_name = map[int32]string{
+		0: "BACKUP_STATE_UNSPECIFIED",
+		1: "BACKUP_STATE_RUNNING",
+		2: "BACKUP_STATE_WHOLE",
+		3: "BACKUP_STATE_FAILED",
+	}
+	BackupState_value = map[string]int32{
+		"BACKUP_STATE_UNSPECIFIED": 0,
+		"BACKUP_STATE_RUNNING":     1,
+		"BACKUP_STATE_WHOLE":       2,
+		"BACKUP_STATE_FAILED":      3,
+	}
+)
+
+func (x BackupState) Enum() *BackupState {
+	p := new(BackupState)
+	*p = x
+	return p
+}
+
+func (x BackupState) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (BackupState) Descriptor() protoreflect.EnumDescriptor {
+	return file_jobline_v1_admin_service_proto_enumTypes[1].Descriptor()
+}
+
+func (BackupState) Type() protoreflect.EnumType {
+	return &file_jobline_v1_admin_service_proto_enumTypes[1]
+}
+
+func (x BackupState) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use BackupState.Descriptor instead.
+func (BackupState) EnumDescriptor() ([]byte, []int) {
+	return file_jobline_v1_admin_service_proto_rawDescGZIP(), []int{1}
+}
+
 // Asks for counts.
 type GetStatsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1493,6 +1550,320 @@ func (x *UndoOperationResponse) GetSkipped() int64 {
 	return 0
 }
 
+// Asks for a backup. FAILED_PRECONDITION if one is being made (BACKUP_RUNNING), or the server has no
+// destination for backups (NO_BACKUP_DESTINATION).
+type BackupRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BackupRequest) Reset() {
+	*x = BackupRequest{}
+	mi := &file_jobline_v1_admin_service_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BackupRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BackupRequest) ProtoMessage() {}
+
+func (x *BackupRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_jobline_v1_admin_service_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
+func (*BackupRequest) Descriptor() ([]byte, []int) {
+	return file_jobline_v1_admin_service_proto_rawDescGZIP(), []int{15}
+}
+
+// A backup.
+type BackupStatus struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Output only. What becomes of it.
+	State BackupState `protobuf:"varint,1,opt,name=state,proto3,enum=jobline.v1.BackupState" json:"state,omitempty"`
+	// Output only. Its folder at the destination; empty for a moment after its begin.
+	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// Output only. What is done just now, such as `copying`; empty when it is over.
+	Step string `protobuf:"bytes,3,opt,name=step,proto3" json:"step,omitempty"`
+	// Output only. How much of that is done: bytes when copying and sending, else records.
+	Done int64 `protobuf:"varint,4,opt,name=done,proto3" json:"done,omitempty"`
+	// Output only. How much there is to do; 0: unknown.
+	Total int64 `protobuf:"varint,5,opt,name=total,proto3" json:"total,omitempty"`
+	// Output only. When it was begun.
+	StartedAt *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=started_at,json=startedAt,proto3" json:"started_at,omitempty"`
+	// Output only. When it was whole, or failed.
+	EndedAt *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=ended_at,json=endedAt,proto3" json:"ended_at,omitempty"`
+	// Output only. The moment whose state it has: each commit before is in it, and none after. Unset until all is
+	// copied.
+	TakenAt *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=taken_at,json=takenAt,proto3" json:"taken_at,omitempty"`
+	// Output only. Bytes of a whole one.
+	StoredBytes int64 `protobuf:"varint,9,opt,name=stored_bytes,json=storedBytes,proto3" json:"stored_bytes,omitempty"`
+	// Output only. Why it failed.
+	Problem       string `protobuf:"bytes,10,opt,name=problem,proto3" json:"problem,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BackupStatus) Reset() {
+	*x = BackupStatus{}
+	mi := &file_jobline_v1_admin_service_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BackupStatus) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BackupStatus) ProtoMessage() {}
+
+func (x *BackupStatus) ProtoReflect() protoreflect.Message {
+	mi := &file_jobline_v1_admin_service_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BackupStatus.ProtoReflect.Descriptor instead.
+func (*BackupStatus) Descriptor() ([]byte, []int) {
+	return file_jobline_v1_admin_service_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *BackupStatus) GetState() BackupState {
+	if x != nil {
+		return x.State
+	}
+	return BackupState_BACKUP_STATE_UNSPECIFIED
+}
+
+func (x *BackupStatus) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *BackupStatus) GetStep() string {
+	if x != nil {
+		return x.Step
+	}
+	return ""
+}
+
+func (x *BackupStatus) GetDone() int64 {
+	if x != nil {
+		return x.Done
+	}
+	return 0
+}
+
+func (x *BackupStatus) GetTotal() int64 {
+	if x != nil {
+		return x.Total
+	}
+	return 0
+}
+
+func (x *BackupStatus) GetStartedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.StartedAt
+	}
+	return nil
+}
+
+func (x *BackupStatus) GetEndedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EndedAt
+	}
+	return nil
+}
+
+func (x *BackupStatus) GetTakenAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.TakenAt
+	}
+	return nil
+}
+
+func (x *BackupStatus) GetStoredBytes() int64 {
+	if x != nil {
+		return x.StoredBytes
+	}
+	return 0
+}
+
+func (x *BackupStatus) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
+}
+
+// The backup that was begun.
+type BackupResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Output only. The backup.
+	Backup        *BackupStatus `protobuf:"bytes,1,opt,name=backup,proto3" json:"backup,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BackupResponse) Reset() {
+	*x = BackupResponse{}
+	mi := &file_jobline_v1_admin_service_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BackupResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BackupResponse) ProtoMessage() {}
+
+func (x *BackupResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_jobline_v1_admin_service_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BackupResponse.ProtoReflect.Descriptor instead.
+func (*BackupResponse) Descriptor() ([]byte, []int) {
+	return file_jobline_v1_admin_service_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *BackupResponse) GetBackup() *BackupStatus {
+	if x != nil {
+		return x.Backup
+	}
+	return nil
+}
+
+// Asks for backups.
+type GetBackupRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetBackupRequest) Reset() {
+	*x = GetBackupRequest{}
+	mi := &file_jobline_v1_admin_service_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetBackupRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetBackupRequest) ProtoMessage() {}
+
+func (x *GetBackupRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_jobline_v1_admin_service_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetBackupRequest.ProtoReflect.Descriptor instead.
+func (*GetBackupRequest) Descriptor() ([]byte, []int) {
+	return file_jobline_v1_admin_service_proto_rawDescGZIP(), []int{18}
+}
+
+// Backups of the server.
+type GetBackupResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Output only. The newest one since the start of the server, also one that failed.
+	Backup *BackupStatus `protobuf:"bytes,1,opt,name=backup,proto3" json:"backup,omitempty"`
+	// Output only. The moment whose state the newest whole backup at the destination has. Unset: there is none, or
+	// the destination could not be asked yet.
+	LastSuccessAt *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=last_success_at,json=lastSuccessAt,proto3" json:"last_success_at,omitempty"`
+	// Output only. The destination, without credentials; empty: none, and no backups.
+	Destination   string `protobuf:"bytes,3,opt,name=destination,proto3" json:"destination,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetBackupResponse) Reset() {
+	*x = GetBackupResponse{}
+	mi := &file_jobline_v1_admin_service_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetBackupResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetBackupResponse) ProtoMessage() {}
+
+func (x *GetBackupResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_jobline_v1_admin_service_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetBackupResponse.ProtoReflect.Descriptor instead.
+func (*GetBackupResponse) Descriptor() ([]byte, []int) {
+	return file_jobline_v1_admin_service_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *GetBackupResponse) GetBackup() *BackupStatus {
+	if x != nil {
+		return x.Backup
+	}
+	return nil
+}
+
+func (x *GetBackupResponse) GetLastSuccessAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.LastSuccessAt
+	}
+	return nil
+}
+
+func (x *GetBackupResponse) GetDestination() string {
+	if x != nil {
+		return x.Destination
+	}
+	return ""
+}
+
 var File_jobline_v1_admin_service_proto protoreflect.FileDescriptor
 
 const file_jobline_v1_admin_service_proto_rawDesc = "" +
@@ -1620,18 +1991,46 @@ const file_jobline_v1_admin_service_proto_rawDesc = "" +
 	"\x15UndoOperationResponse\x12\x14\n" +
 	"\x05count\x18\x01 \x01(\x03R\x05count\x12!\n" +
 	"\foperation_id\x18\x02 \x01(\tR\voperationId\x12\x18\n" +
-	"\askipped\x18\x03 \x01(\x03R\askipped*\x89\x01\n" +
+	"\askipped\x18\x03 \x01(\x03R\askipped\"\x0f\n" +
+	"\rBackupRequest\"\xf5\x02\n" +
+	"\fBackupStatus\x12-\n" +
+	"\x05state\x18\x01 \x01(\x0e2\x17.jobline.v1.BackupStateR\x05state\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
+	"\x04step\x18\x03 \x01(\tR\x04step\x12\x12\n" +
+	"\x04done\x18\x04 \x01(\x03R\x04done\x12\x14\n" +
+	"\x05total\x18\x05 \x01(\x03R\x05total\x129\n" +
+	"\n" +
+	"started_at\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\tstartedAt\x125\n" +
+	"\bended_at\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\aendedAt\x125\n" +
+	"\btaken_at\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\atakenAt\x12!\n" +
+	"\fstored_bytes\x18\t \x01(\x03R\vstoredBytes\x12\x18\n" +
+	"\aproblem\x18\n" +
+	" \x01(\tR\aproblem\"B\n" +
+	"\x0eBackupResponse\x120\n" +
+	"\x06backup\x18\x01 \x01(\v2\x18.jobline.v1.BackupStatusR\x06backup\"\x12\n" +
+	"\x10GetBackupRequest\"\xab\x01\n" +
+	"\x11GetBackupResponse\x120\n" +
+	"\x06backup\x18\x01 \x01(\v2\x18.jobline.v1.BackupStatusR\x06backup\x12B\n" +
+	"\x0flast_success_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\rlastSuccessAt\x12 \n" +
+	"\vdestination\x18\x03 \x01(\tR\vdestination*\x89\x01\n" +
 	"\x0eOperationState\x12\x1f\n" +
 	"\x1bOPERATION_STATE_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17OPERATION_STATE_RUNNING\x10\x01\x12\x18\n" +
 	"\x14OPERATION_STATE_DONE\x10\x02\x12\x1f\n" +
-	"\x1bOPERATION_STATE_INTERRUPTED\x10\x032\xa7\x03\n" +
+	"\x1bOPERATION_STATE_INTERRUPTED\x10\x03*v\n" +
+	"\vBackupState\x12\x1c\n" +
+	"\x18BACKUP_STATE_UNSPECIFIED\x10\x00\x12\x18\n" +
+	"\x14BACKUP_STATE_RUNNING\x10\x01\x12\x16\n" +
+	"\x12BACKUP_STATE_WHOLE\x10\x02\x12\x17\n" +
+	"\x13BACKUP_STATE_FAILED\x10\x032\xb2\x04\n" +
 	"\fAdminService\x12E\n" +
 	"\bGetStats\x12\x1b.jobline.v1.GetStatsRequest\x1a\x1c.jobline.v1.GetStatsResponse\x12N\n" +
 	"\vListWorkers\x12\x1e.jobline.v1.ListWorkersRequest\x1a\x1f.jobline.v1.ListWorkersResponse\x12Q\n" +
 	"\fListHandlers\x12\x1f.jobline.v1.ListHandlersRequest\x1a .jobline.v1.ListHandlersResponse\x12W\n" +
 	"\x0eListOperations\x12!.jobline.v1.ListOperationsRequest\x1a\".jobline.v1.ListOperationsResponse\x12T\n" +
-	"\rUndoOperation\x12 .jobline.v1.UndoOperationRequest\x1a!.jobline.v1.UndoOperationResponseB\x9d\x01\n" +
+	"\rUndoOperation\x12 .jobline.v1.UndoOperationRequest\x1a!.jobline.v1.UndoOperationResponse\x12?\n" +
+	"\x06Backup\x12\x19.jobline.v1.BackupRequest\x1a\x1a.jobline.v1.BackupResponse\x12H\n" +
+	"\tGetBackup\x12\x1c.jobline.v1.GetBackupRequest\x1a\x1d.jobline.v1.GetBackupResponseB\x9d\x01\n" +
 	"\x0ecom.jobline.v1B\x11AdminServiceProtoP\x01Z/github.com/jobline/jobline/clients/go/joblinev1\xa2\x02\x03JXX\xaa\x02\n" +
 	"Jobline.V1\xca\x02\n" +
 	"Jobline\\V1\xe2\x02\x16Jobline\\V1\\GPBMetadata\xea\x02\vJobline::V1b\x06proto3"
@@ -1648,65 +2047,82 @@ func file_jobline_v1_admin_service_proto_rawDescGZIP() []byte {
 	return file_jobline_v1_admin_service_proto_rawDescData
 }
 
-var file_jobline_v1_admin_service_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_jobline_v1_admin_service_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_jobline_v1_admin_service_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_jobline_v1_admin_service_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_jobline_v1_admin_service_proto_goTypes = []any{
 	(OperationState)(0),            // 0: jobline.v1.OperationState
-	(*GetStatsRequest)(nil),        // 1: jobline.v1.GetStatsRequest
-	(*ShardStats)(nil),             // 2: jobline.v1.ShardStats
-	(*GetStatsResponse)(nil),       // 3: jobline.v1.GetStatsResponse
-	(*ListWorkersRequest)(nil),     // 4: jobline.v1.ListWorkersRequest
-	(*Worker)(nil),                 // 5: jobline.v1.Worker
-	(*ListWorkersResponse)(nil),    // 6: jobline.v1.ListWorkersResponse
-	(*ListHandlersRequest)(nil),    // 7: jobline.v1.ListHandlersRequest
-	(*HandlerVariant)(nil),         // 8: jobline.v1.HandlerVariant
-	(*HandlerSummary)(nil),         // 9: jobline.v1.HandlerSummary
-	(*ListHandlersResponse)(nil),   // 10: jobline.v1.ListHandlersResponse
-	(*ListOperationsRequest)(nil),  // 11: jobline.v1.ListOperationsRequest
-	(*Operation)(nil),              // 12: jobline.v1.Operation
-	(*ListOperationsResponse)(nil), // 13: jobline.v1.ListOperationsResponse
-	(*UndoOperationRequest)(nil),   // 14: jobline.v1.UndoOperationRequest
-	(*UndoOperationResponse)(nil),  // 15: jobline.v1.UndoOperationResponse
-	(*timestamppb.Timestamp)(nil),  // 16: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),    // 17: google.protobuf.Duration
-	(*WorkerDescription)(nil),      // 18: jobline.v1.WorkerDescription
-	(*QueueWeight)(nil),            // 19: jobline.v1.QueueWeight
-	(*HandlerDescription)(nil),     // 20: jobline.v1.HandlerDescription
+	(BackupState)(0),               // 1: jobline.v1.BackupState
+	(*GetStatsRequest)(nil),        // 2: jobline.v1.GetStatsRequest
+	(*ShardStats)(nil),             // 3: jobline.v1.ShardStats
+	(*GetStatsResponse)(nil),       // 4: jobline.v1.GetStatsResponse
+	(*ListWorkersRequest)(nil),     // 5: jobline.v1.ListWorkersRequest
+	(*Worker)(nil),                 // 6: jobline.v1.Worker
+	(*ListWorkersResponse)(nil),    // 7: jobline.v1.ListWorkersResponse
+	(*ListHandlersRequest)(nil),    // 8: jobline.v1.ListHandlersRequest
+	(*HandlerVariant)(nil),         // 9: jobline.v1.HandlerVariant
+	(*HandlerSummary)(nil),         // 10: jobline.v1.HandlerSummary
+	(*ListHandlersResponse)(nil),   // 11: jobline.v1.ListHandlersResponse
+	(*ListOperationsRequest)(nil),  // 12: jobline.v1.ListOperationsRequest
+	(*Operation)(nil),              // 13: jobline.v1.Operation
+	(*ListOperationsResponse)(nil), // 14: jobline.v1.ListOperationsResponse
+	(*UndoOperationRequest)(nil),   // 15: jobline.v1.UndoOperationRequest
+	(*UndoOperationResponse)(nil),  // 16: jobline.v1.UndoOperationResponse
+	(*BackupRequest)(nil),          // 17: jobline.v1.BackupRequest
+	(*BackupStatus)(nil),           // 18: jobline.v1.BackupStatus
+	(*BackupResponse)(nil),         // 19: jobline.v1.BackupResponse
+	(*GetBackupRequest)(nil),       // 20: jobline.v1.GetBackupRequest
+	(*GetBackupResponse)(nil),      // 21: jobline.v1.GetBackupResponse
+	(*timestamppb.Timestamp)(nil),  // 22: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),    // 23: google.protobuf.Duration
+	(*WorkerDescription)(nil),      // 24: jobline.v1.WorkerDescription
+	(*QueueWeight)(nil),            // 25: jobline.v1.QueueWeight
+	(*HandlerDescription)(nil),     // 26: jobline.v1.HandlerDescription
 }
 var file_jobline_v1_admin_service_proto_depIdxs = []int32{
-	16, // 0: jobline.v1.GetStatsResponse.started_at:type_name -> google.protobuf.Timestamp
-	17, // 1: jobline.v1.GetStatsResponse.commit_time:type_name -> google.protobuf.Duration
-	17, // 2: jobline.v1.GetStatsResponse.loop_lag:type_name -> google.protobuf.Duration
-	2,  // 3: jobline.v1.GetStatsResponse.shards:type_name -> jobline.v1.ShardStats
-	18, // 4: jobline.v1.Worker.description:type_name -> jobline.v1.WorkerDescription
-	19, // 5: jobline.v1.Worker.queues:type_name -> jobline.v1.QueueWeight
-	20, // 6: jobline.v1.Worker.handlers:type_name -> jobline.v1.HandlerDescription
-	16, // 7: jobline.v1.Worker.connected_at:type_name -> google.protobuf.Timestamp
-	16, // 8: jobline.v1.Worker.last_heard_at:type_name -> google.protobuf.Timestamp
-	5,  // 9: jobline.v1.ListWorkersResponse.workers:type_name -> jobline.v1.Worker
-	8,  // 10: jobline.v1.HandlerSummary.variants:type_name -> jobline.v1.HandlerVariant
-	9,  // 11: jobline.v1.ListHandlersResponse.handlers:type_name -> jobline.v1.HandlerSummary
-	16, // 12: jobline.v1.ListOperationsRequest.start_time:type_name -> google.protobuf.Timestamp
-	16, // 13: jobline.v1.ListOperationsRequest.end_time:type_name -> google.protobuf.Timestamp
+	22, // 0: jobline.v1.GetStatsResponse.started_at:type_name -> google.protobuf.Timestamp
+	23, // 1: jobline.v1.GetStatsResponse.commit_time:type_name -> google.protobuf.Duration
+	23, // 2: jobline.v1.GetStatsResponse.loop_lag:type_name -> google.protobuf.Duration
+	3,  // 3: jobline.v1.GetStatsResponse.shards:type_name -> jobline.v1.ShardStats
+	24, // 4: jobline.v1.Worker.description:type_name -> jobline.v1.WorkerDescription
+	25, // 5: jobline.v1.Worker.queues:type_name -> jobline.v1.QueueWeight
+	26, // 6: jobline.v1.Worker.handlers:type_name -> jobline.v1.HandlerDescription
+	22, // 7: jobline.v1.Worker.connected_at:type_name -> google.protobuf.Timestamp
+	22, // 8: jobline.v1.Worker.last_heard_at:type_name -> google.protobuf.Timestamp
+	6,  // 9: jobline.v1.ListWorkersResponse.workers:type_name -> jobline.v1.Worker
+	9,  // 10: jobline.v1.HandlerSummary.variants:type_name -> jobline.v1.HandlerVariant
+	10, // 11: jobline.v1.ListHandlersResponse.handlers:type_name -> jobline.v1.HandlerSummary
+	22, // 12: jobline.v1.ListOperationsRequest.start_time:type_name -> google.protobuf.Timestamp
+	22, // 13: jobline.v1.ListOperationsRequest.end_time:type_name -> google.protobuf.Timestamp
 	0,  // 14: jobline.v1.Operation.state:type_name -> jobline.v1.OperationState
-	16, // 15: jobline.v1.Operation.started_at:type_name -> google.protobuf.Timestamp
-	16, // 16: jobline.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
-	12, // 17: jobline.v1.ListOperationsResponse.operations:type_name -> jobline.v1.Operation
-	1,  // 18: jobline.v1.AdminService.GetStats:input_type -> jobline.v1.GetStatsRequest
-	4,  // 19: jobline.v1.AdminService.ListWorkers:input_type -> jobline.v1.ListWorkersRequest
-	7,  // 20: jobline.v1.AdminService.ListHandlers:input_type -> jobline.v1.ListHandlersRequest
-	11, // 21: jobline.v1.AdminService.ListOperations:input_type -> jobline.v1.ListOperationsRequest
-	14, // 22: jobline.v1.AdminService.UndoOperation:input_type -> jobline.v1.UndoOperationRequest
-	3,  // 23: jobline.v1.AdminService.GetStats:output_type -> jobline.v1.GetStatsResponse
-	6,  // 24: jobline.v1.AdminService.ListWorkers:output_type -> jobline.v1.ListWorkersResponse
-	10, // 25: jobline.v1.AdminService.ListHandlers:output_type -> jobline.v1.ListHandlersResponse
-	13, // 26: jobline.v1.AdminService.ListOperations:output_type -> jobline.v1.ListOperationsResponse
-	15, // 27: jobline.v1.AdminService.UndoOperation:output_type -> jobline.v1.UndoOperationResponse
-	23, // [23:28] is the sub-list for method output_type
-	18, // [18:23] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	22, // 15: jobline.v1.Operation.started_at:type_name -> google.protobuf.Timestamp
+	22, // 16: jobline.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
+	13, // 17: jobline.v1.ListOperationsResponse.operations:type_name -> jobline.v1.Operation
+	1,  // 18: jobline.v1.BackupStatus.state:type_name -> jobline.v1.BackupState
+	22, // 19: jobline.v1.BackupStatus.started_at:type_name -> google.protobuf.Timestamp
+	22, // 20: jobline.v1.BackupStatus.ended_at:type_name -> google.protobuf.Timestamp
+	22, // 21: jobline.v1.BackupStatus.taken_at:type_name -> google.protobuf.Timestamp
+	18, // 22: jobline.v1.BackupResponse.backup:type_name -> jobline.v1.BackupStatus
+	18, // 23: jobline.v1.GetBackupResponse.backup:type_name -> jobline.v1.BackupStatus
+	22, // 24: jobline.v1.GetBackupResponse.last_success_at:type_name -> google.protobuf.Timestamp
+	2,  // 25: jobline.v1.AdminService.GetStats:input_type -> jobline.v1.GetStatsRequest
+	5,  // 26: jobline.v1.AdminService.ListWorkers:input_type -> jobline.v1.ListWorkersRequest
+	8,  // 27: jobline.v1.AdminService.ListHandlers:input_type -> jobline.v1.ListHandlersRequest
+	12, // 28: jobline.v1.AdminService.ListOperations:input_type -> jobline.v1.ListOperationsRequest
+	15, // 29: jobline.v1.AdminService.UndoOperation:input_type -> jobline.v1.UndoOperationRequest
+	17, // 30: jobline.v1.AdminService.Backup:input_type -> jobline.v1.BackupRequest
+	20, // 31: jobline.v1.AdminService.GetBackup:input_type -> jobline.v1.GetBackupRequest
+	4,  // 32: jobline.v1.AdminService.GetStats:output_type -> jobline.v1.GetStatsResponse
+	7,  // 33: jobline.v1.AdminService.ListWorkers:output_type -> jobline.v1.ListWorkersResponse
+	11, // 34: jobline.v1.AdminService.ListHandlers:output_type -> jobline.v1.ListHandlersResponse
+	14, // 35: jobline.v1.AdminService.ListOperations:output_type -> jobline.v1.ListOperationsResponse
+	16, // 36: jobline.v1.AdminService.UndoOperation:output_type -> jobline.v1.UndoOperationResponse
+	19, // 37: jobline.v1.AdminService.Backup:output_type -> jobline.v1.BackupResponse
+	21, // 38: jobline.v1.AdminService.GetBackup:output_type -> jobline.v1.GetBackupResponse
+	32, // [32:39] is the sub-list for method output_type
+	25, // [25:32] is the sub-list for method input_type
+	25, // [25:25] is the sub-list for extension type_name
+	25, // [25:25] is the sub-list for extension extendee
+	0,  // [0:25] is the sub-list for field type_name
 }
 
 func init() { file_jobline_v1_admin_service_proto_init() }
@@ -1720,8 +2136,8 @@ func file_jobline_v1_admin_service_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_jobline_v1_admin_service_proto_rawDesc), len(file_jobline_v1_admin_service_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   15,
+			NumEnums:      2,
+			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

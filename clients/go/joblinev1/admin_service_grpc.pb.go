@@ -26,6 +26,8 @@ const (
 	AdminService_ListHandlers_FullMethodName   = "/jobline.v1.AdminService/ListHandlers"
 	AdminService_ListOperations_FullMethodName = "/jobline.v1.AdminService/ListOperations"
 	AdminService_UndoOperation_FullMethodName  = "/jobline.v1.AdminService/UndoOperation"
+	AdminService_Backup_FullMethodName         = "/jobline.v1.AdminService/Backup"
+	AdminService_GetBackup_FullMethodName      = "/jobline.v1.AdminService/GetBackup"
 )
 
 // AdminServiceClient is the client API for AdminService service.
@@ -46,6 +48,11 @@ type AdminServiceClient interface {
 	// Undoes an operation: a pause or its end, a change of settings or limits, or a cancel of jobs that waited.
 	// That is an operation, too.
 	UndoOperation(ctx context.Context, in *UndoOperationRequest, opts ...grpc.CallOption) (*UndoOperationResponse, error)
+	// Begins a backup at the destination of the server's settings, and returns at once: the backup belongs to the
+	// server, and goes on if the caller goes away. `GetBackup` says how far it is.
+	Backup(ctx context.Context, in *BackupRequest, opts ...grpc.CallOption) (*BackupResponse, error)
+	// Gets how far the newest backup since the start of the server is, and when the newest whole one was made.
+	GetBackup(ctx context.Context, in *GetBackupRequest, opts ...grpc.CallOption) (*GetBackupResponse, error)
 }
 
 type adminServiceClient struct {
@@ -106,6 +113,26 @@ func (c *adminServiceClient) UndoOperation(ctx context.Context, in *UndoOperatio
 	return out, nil
 }
 
+func (c *adminServiceClient) Backup(ctx context.Context, in *BackupRequest, opts ...grpc.CallOption) (*BackupResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(BackupResponse)
+	err := c.cc.Invoke(ctx, AdminService_Backup_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *adminServiceClient) GetBackup(ctx context.Context, in *GetBackupRequest, opts ...grpc.CallOption) (*GetBackupResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetBackupResponse)
+	err := c.cc.Invoke(ctx, AdminService_GetBackup_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // AdminServiceServer is the server API for AdminService service.
 // All implementations must embed UnimplementedAdminServiceServer
 // for forward compatibility.
@@ -124,6 +151,11 @@ type AdminServiceServer interface {
 	// Undoes an operation: a pause or its end, a change of settings or limits, or a cancel of jobs that waited.
 	// That is an operation, too.
 	UndoOperation(context.Context, *UndoOperationRequest) (*UndoOperationResponse, error)
+	// Begins a backup at the destination of the server's settings, and returns at once: the backup belongs to the
+	// server, and goes on if the caller goes away. `GetBackup` says how far it is.
+	Backup(context.Context, *BackupRequest) (*BackupResponse, error)
+	// Gets how far the newest backup since the start of the server is, and when the newest whole one was made.
+	GetBackup(context.Context, *GetBackupRequest) (*GetBackupResponse, error)
 	mustEmbedUnimplementedAdminServiceServer()
 }
 
@@ -148,6 +180,12 @@ func (UnimplementedAdminServiceServer) ListOperations(context.Context, *ListOper
 }
 func (UnimplementedAdminServiceServer) UndoOperation(context.Context, *UndoOperationRequest) (*UndoOperationResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method UndoOperation not implemented")
+}
+func (UnimplementedAdminServiceServer) Backup(context.Context, *BackupRequest) (*BackupResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Backup not implemented")
+}
+func (UnimplementedAdminServiceServer) GetBackup(context.Context, *GetBackupRequest) (*GetBackupResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetBackup not implemented")
 }
 func (UnimplementedAdminServiceServer) mustEmbedUnimplementedAdminServiceServer() {}
 func (UnimplementedAdminServiceServer) testEmbeddedByValue()                      {}
@@ -260,6 +298,42 @@ func _AdminService_UndoOperation_Handler(srv interface{}, ctx context.Context, d
 	return interceptor(ctx, in, info, handler)
 }
 
+func _AdminService_Backup_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(BackupRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServiceServer).Backup(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdminService_Backup_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServiceServer).Backup(ctx, req.(*BackupRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AdminService_GetBackup_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetBackupRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServiceServer).GetBackup(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdminService_GetBackup_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServiceServer).GetBackup(ctx, req.(*GetBackupRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // AdminService_ServiceDesc is the grpc.ServiceDesc for AdminService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -286,6 +360,14 @@ var AdminService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "UndoOperation",
 			Handler:    _AdminService_UndoOperation_Handler,
+		},
+		{
+			MethodName: "Backup",
+			Handler:    _AdminService_Backup_Handler,
+		},
+		{
+			MethodName: "GetBackup",
+			Handler:    _AdminService_GetBackup_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

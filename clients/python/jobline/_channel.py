@@ -43,7 +43,7 @@ _SAFE_CALLS = {
     "BatchService": ["CreateBatch", "CloseBatch", "GetBatch", "ListBatches", "CancelBatch"],
     "FlowService": ["PushFlow", "GetFlow"],
     "DeadLetterService": ["ListDeadJobs", "GetDeadLetterStats"],
-    "AdminService": ["GetStats", "ListOperations", "ListWorkers"],
+    "AdminService": ["GetBackup", "GetStats", "ListOperations", "ListWorkers"],
 }
 
 SERVICE_CONFIG = {

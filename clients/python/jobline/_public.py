@@ -7,6 +7,7 @@ from jobline._ageing import Ageing
 from jobline._asynchronous.cleanup import AsyncCleanup
 from jobline._asynchronous.client import AsyncClient
 from jobline._asynchronous.entities import AsyncEntityRef
+from jobline._backup_values import Backup, Backups, BackupState
 from jobline._batch_values import Batch, BatchCallback, BatchCancelled, BatchState
 from jobline._blocking.cleanup import Cleanup
 from jobline._blocking.client import Client
@@ -124,6 +125,9 @@ __all__ = [
     "AttemptOutcome",
     "Backoff",
     "BackoffKind",
+    "Backup",
+    "BackupState",
+    "Backups",
     "Batch",
     "BatchCallback",
     "BatchCancelled",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from jobline.errors import (
     AlreadyExists,
     AlreadyUndone,
+    BackupRunning,
     BatchComplete,
     BatchesFull,
     BatchNotFound,
@@ -33,6 +34,7 @@ from jobline.errors import (
     LeaseLost,
     LimiterNotFound,
     LimitersFull,
+    NoBackupDestination,
     NotConnected,
     NotFound,
     NotServed,
@@ -69,6 +71,7 @@ from jobline.errors import (
 __all__ = [
     "AlreadyExists",
     "AlreadyUndone",
+    "BackupRunning",
     "BatchComplete",
     "BatchNotFound",
     "BatchesFull",
@@ -97,6 +100,7 @@ __all__ = [
     "LeaseLost",
     "LimiterNotFound",
     "LimitersFull",
+    "NoBackupDestination",
     "NotConnected",
     "NotFound",
     "NotServed",

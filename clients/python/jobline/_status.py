@@ -114,6 +114,8 @@ _BY_REASON: dict[str, type[JoblineError]] = {
     "NOT_UNDOABLE": errors.NotUndoable,
     "ALREADY_UNDONE": errors.AlreadyUndone,
     "CHANGED_SINCE": errors.ChangedSince,
+    "BACKUP_RUNNING": errors.BackupRunning,
+    "NO_BACKUP_DESTINATION": errors.NoBackupDestination,
 }
 
 _BY_CODE: dict[str, type[JoblineError]] = {

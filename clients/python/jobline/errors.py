@@ -51,6 +51,7 @@ from jobline._job_end import JobCancelled, JobDead, JobExpired, JobNotDone
 __all__ = [
     "AlreadyExists",
     "AlreadyUndone",
+    "BackupRunning",
     "BatchComplete",
     "BatchNotFound",
     "BatchesFull",
@@ -80,6 +81,7 @@ __all__ = [
     "LeaseLost",
     "LimiterNotFound",
     "LimitersFull",
+    "NoBackupDestination",
     "NotConnected",
     "NotFound",
     "NotServed",
@@ -167,6 +169,14 @@ class AlreadyUndone(FailedPrecondition):
 
 class ChangedSince(FailedPrecondition):
     """What the operation changed was changed again since."""
+
+
+class BackupRunning(FailedPrecondition):
+    """A backup is being made; the message names it."""
+
+
+class NoBackupDestination(FailedPrecondition):
+    """The server was started without a destination for backups."""
 
 
 class QueueNotCreated(FailedPrecondition):

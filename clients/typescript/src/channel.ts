@@ -41,7 +41,7 @@ const SAFE_CALLS: Record<string, readonly string[]> = {
   BatchService: ["CreateBatch", "CloseBatch", "GetBatch", "ListBatches", "CancelBatch"],
   FlowService: ["PushFlow", "GetFlow"],
   DeadLetterService: ["ListDeadJobs", "GetDeadLetterStats"],
-  AdminService: ["GetStats", "ListOperations", "ListWorkers"],
+  AdminService: ["GetBackup", "GetStats", "ListOperations", "ListWorkers"],
 };
 
 const SERVICE_CONFIG = {

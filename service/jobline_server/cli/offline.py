@@ -49,15 +49,24 @@ class Bars:
 def looking_at(path: Path, *, as_json: bool) -> Iterator[tuple[StoreFiles, Output, Bars]]:
     """Holds the files at a path for the length of the block; what goes wrong becomes a sentence and
     an exit code."""
-    from jobline_server.offline.opening import CannotRead, find, held
+    from jobline_server.offline.opening import find, held
+
+    with reading(as_json=as_json) as (out, bars):
+        files = find(path)
+        with held(files):
+            yield files, out, bars
+
+
+@contextmanager
+def reading(*, as_json: bool) -> Iterator[tuple[Output, Bars]]:
+    """What goes wrong with the files that are read becomes a sentence and an exit code."""
+    from jobline_server.offline.opening import CannotRead
 
     cli = Cli("", as_json=as_json)
     bars = Bars(cli.out)
     with reported(cli):
         try:
-            files = find(path)
-            with held(files):
-                yield files, cli.out, bars
+            yield cli.out, bars
         except CannotRead as error:
             bars.end()
             _say(cli.out, str(error), error.advice, error)

@@ -1,7 +1,4 @@
-"""Commands and their outcomes.
-
-A command that cannot be carried out raises `Refused` and changes nothing.
-"""
+"""Commands and outcomes. One that cannot be carried out raises `Refused` and changes nothing."""
 
 from __future__ import annotations
 
@@ -81,6 +78,8 @@ class RefusalKind(Enum):
     NOT_UNDOABLE = "NOT_UNDOABLE"
     ALREADY_UNDONE = "ALREADY_UNDONE"
     CHANGED_SINCE = "CHANGED_SINCE"
+    BACKUP_RUNNING = "BACKUP_RUNNING"
+    NO_BACKUP_DESTINATION = "NO_BACKUP_DESTINATION"
 
 
 class Refused(Exception):

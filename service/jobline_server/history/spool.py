@@ -19,8 +19,10 @@ import os
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from jobline_server.history.files import Encoded
+if TYPE_CHECKING:
+    from jobline_server.history.files import Encoded  # which takes as long to load as all the rest
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 

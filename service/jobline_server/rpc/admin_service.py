@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from jobline.v1 import admin_service_pb2 as pb
+from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.rpc import limits
 from jobline_server.rpc.convert import operations, selection
+from jobline_server.rpc.convert.backups import fill_backup
 from jobline_server.rpc.convert.page_tokens import cursor_of, token_of
 from jobline_server.rpc.convert.statistics import fill_handler, fill_worker, statistics_response
 from jobline_server.rpc.guard import Context
 from jobline_server.rpc.validate import fields
+from jobline_server.runtime.backups import Backups
 from jobline_server.runtime.runtime import Runtime
+from jobline_server.wire.times import fill_time
 
 
 class AdminService:
     """Serves counts and workers from the runtime; version and transport are those of the server."""
 
-    def __init__(self, runtime: Runtime, *, version: str, transport: str) -> None:
+    def __init__(
+        self, runtime: Runtime, *, version: str, transport: str, backups: Backups | None = None
+    ) -> None:
         self._runtime = runtime
         self._version = version
         self._transport = transport
+        self._backups = backups
 
     async def GetStats(self, request: pb.GetStatsRequest, _context: Context) -> pb.GetStatsResponse:
         """Returns counts and health."""
@@ -80,3 +87,26 @@ class AdminService:
         return pb.UndoOperationResponse(
             count=done.count, operation_id=done.operation_id, skipped=done.skipped
         )
+
+    async def Backup(self, _request: pb.BackupRequest, _context: Context) -> pb.BackupResponse:
+        """Begins a backup."""
+        if self._backups is None:
+            raise Refused(
+                RefusalKind.NO_BACKUP_DESTINATION,
+                "the server has no destination for backups: it was started without --backup-to",
+            )
+        response = pb.BackupResponse()
+        fill_backup(response.backup, self._backups.begin())
+        return response
+
+    async def GetBackup(
+        self, _request: pb.GetBackupRequest, _context: Context
+    ) -> pb.GetBackupResponse:
+        """Returns how far the newest backup is."""
+        response = pb.GetBackupResponse()
+        if self._backups is not None:
+            fill_backup(response.backup, self._backups.view)
+            response.destination = self._backups.to
+            if self._backups.last_success_ms:
+                fill_time(response.last_success_at, self._backups.last_success_ms)
+        return response

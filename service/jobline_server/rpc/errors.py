@@ -72,6 +72,8 @@ CODES: dict[RefusalKind, grpc.StatusCode] = {
     RefusalKind.NOT_UNDOABLE: grpc.StatusCode.FAILED_PRECONDITION,
     RefusalKind.ALREADY_UNDONE: grpc.StatusCode.FAILED_PRECONDITION,
     RefusalKind.CHANGED_SINCE: grpc.StatusCode.FAILED_PRECONDITION,
+    RefusalKind.BACKUP_RUNNING: grpc.StatusCode.FAILED_PRECONDITION,
+    RefusalKind.NO_BACKUP_DESTINATION: grpc.StatusCode.FAILED_PRECONDITION,
 }
 
 # Refusals because a quota is used up: their details name the quota.

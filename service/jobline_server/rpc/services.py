@@ -43,6 +43,7 @@ from jobline_server.rpc.reflection import V1, V1ALPHA, ReflectionService
 from jobline_server.rpc.schedule_service import ScheduleService
 from jobline_server.rpc.test_service import RefusedTests, TestControls, TestService
 from jobline_server.rpc.webhook_service import WebhookService
+from jobline_server.runtime.backups import Backups
 from jobline_server.runtime.runtime import Runtime
 
 TEST_BROKEN_SECONDS = 0.02
@@ -71,6 +72,7 @@ def make_services(  # noqa: PLR0913  # what the services of a server are made of
     default_level: AckLevel | None = None,
     client_rates: ClientRates | None = None,
     tests: TestControls | None = None,
+    backups: Backups | None = None,
 ) -> Services:
     """Returns all services over one runtime. Without `tests` TestService is refused, and listed
     nowhere.
@@ -86,7 +88,7 @@ def make_services(  # noqa: PLR0913  # what the services of a server are made of
     workers = JobService(
         runtime, reader, guard.admission, client_rates, broken_seconds=broken_seconds
     )
-    admin = AdminService(runtime, version=version, transport=transport)
+    admin = AdminService(runtime, version=version, transport=transport, backups=backups)
     jobs = JobAdminService(runtime, payload_bytes_max=payload_bytes_max)
     served: list[tuple[ServiceDescriptor, object]] = [
         (_service(job_service_pb2), workers),

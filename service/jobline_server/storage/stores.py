@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from jobline_server.storage.copies import StoreCopies
 from jobline_server.storage.ended_store import EndedJobStore
 from jobline_server.storage.minutes import NO_MINUTES, MinuteStore
 from jobline_server.storage.operations import NO_OPERATIONS, OperationStore
@@ -14,7 +15,7 @@ from jobline_server.storage.store import Store
 @dataclass(frozen=True, slots=True)
 class Stores:
     """The store of shards, the store of their ended jobs, the room that both share, minutes of
-    queues, and operations of operators.
+    queues, operations of operators, and what copies all that while it is in use.
     """
 
     store: Store
@@ -22,6 +23,7 @@ class Stores:
     space: Space = NO_SPACE
     minutes: MinuteStore = NO_MINUTES
     operations: OperationStore = NO_OPERATIONS
+    copies: StoreCopies | None = None
 
     async def close(self) -> None:
         """Closes both stores; may be called twice, or before they are open."""

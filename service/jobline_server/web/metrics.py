@@ -7,7 +7,7 @@ would be too much for a scraper. The number of queues left out is a metric too.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import (
@@ -24,6 +24,7 @@ from jobline_server.runtime.runtime import Runtime
 from jobline_server.runtime.views import QueueView, ServerView
 from jobline_server.telemetry.calls import CallMeters
 from jobline_server.web.access_metrics import Access, AccessCollector
+from jobline_server.web.backup_metrics import BackupCollector, BackupCounts
 from jobline_server.web.history_metrics import Export, HistoryCollector
 from jobline_server.web.queue_metrics import duration_metrics, queue_metrics
 from jobline_server.web.tls_metrics import Files, TlsCollector
@@ -50,30 +51,39 @@ class TaskRecord(Protocol):
         """Returns its failures."""
 
 
+class Parts(NamedTuple):
+    """What a server may have, and then has metrics of: a history, authentication, a certificate,
+    spans, backups.
+    """
+
+    history: Export | None = None
+    access: Access | None = None
+    certificate: Files | None = None
+    spans: Spans | None = None
+    backups: BackupCounts | None = None
+
+
 def make_registry(
     server: ServerCollector,
     meters: CallMeters,
     tasks: Mapping[str, TaskRecord],
-    export: Export | None = None,
-    access: Access | None = None,
-    certificate: Files | None = None,
-    spans: Spans | None = None,
+    parts: Parts,
 ) -> CollectorRegistry:
-    """Returns a registry of this server and its process; with `export`, of its history, with
-    `access`, of who was refused, with `certificate`, of when that ends, with `spans`, of those.
-    """
+    """Returns a registry of this server, of its process, and of its parts."""
     registry = CollectorRegistry()
     registry.register(server)
     registry.register(CallsCollector(meters))
     registry.register(TasksCollector(tasks))
-    if export is not None:
-        registry.register(HistoryCollector(export))
-    if access is not None:
-        registry.register(AccessCollector(access))
-    if certificate is not None:
-        registry.register(TlsCollector(certificate))
-    if spans is not None:
-        registry.register(TracingCollector(spans))
+    if parts.history is not None:
+        registry.register(HistoryCollector(parts.history))
+    if parts.access is not None:
+        registry.register(AccessCollector(parts.access))
+    if parts.certificate is not None:
+        registry.register(TlsCollector(parts.certificate))
+    if parts.spans is not None:
+        registry.register(TracingCollector(parts.spans))
+    if parts.backups is not None:
+        registry.register(BackupCollector(parts.backups))
     ProcessCollector(registry=registry)
     return registry
 

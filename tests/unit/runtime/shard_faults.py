@@ -62,7 +62,7 @@ class World:
         def take(connection: Any) -> None:
             connection.execute("UPDATE shard SET epoch = epoch + 1 WHERE shard = ?", (shard,))
 
-        await self._store._database.write(take, 0)
+        await self._store.database.write(take, 0)
 
     async def lose(self, shard: int = LOST) -> None:
         """The shard is fenced, and the server finds out."""
@@ -88,7 +88,7 @@ class World:
         """Has the store look at the shard row for what became of a commit."""
 
         async def resolve(shard: int, epoch: int, offset: int, chain: int) -> bool:
-            row = await self._store._database.run(partial(items.shard_row, shard=shard))
+            row = await self._store.database.run(partial(items.shard_row, shard=shard))
             if row.epoch != epoch:
                 raise Fenced("another process has it", shards=(shard,))
             return bool((row.offset, row.chain) == (offset, chain))

@@ -16,6 +16,7 @@ from jobline._admin_requests import PAGE_SIZE
 from jobline._arguments import message_of, moment_given
 from jobline._asynchronous.connection import Connection
 from jobline._asynchronous.pages import pages_of
+from jobline._backup_values import Backup, Backups
 from jobline._filters import DeadConditions, DeadFilter, chosen
 from jobline._job_values import BulkResult, DeadStats, Job, JobPage
 from jobline._keywords import spelled_out
@@ -134,6 +135,20 @@ class AdminApi:
         """Returns counts and health of the server."""
         request = admin_service_pb2.GetStatsRequest()
         return read(ServerStats, await self._connection.read(self._stub.GetStats, request))
+
+    async def backup(self) -> Backup:
+        """Begins a backup at the destination of the server's settings, and returns at once: the
+        backup goes on by itself, and `backups` says how far it is. Raises BackupRunning if one is
+        being made, and NoBackupDestination.
+        """
+        request = admin_service_pb2.BackupRequest()
+        response = await self._connection.write(self._stub.Backup, request)
+        return read(Backup, response.backup)
+
+    async def backups(self) -> Backups:
+        """Returns how far the newest backup is, and when the newest whole one was taken."""
+        request = admin_service_pb2.GetBackupRequest()
+        return read(Backups, await self._connection.read(self._stub.GetBackup, request))
 
     async def workers(
         self, queue: str = "", *, page_size: int = PAGE_SIZE

@@ -15,6 +15,7 @@ from typing import Unpack
 from jobline import _admin_requests as admin_requests
 from jobline._admin_requests import PAGE_SIZE
 from jobline._arguments import message_of, moment_given
+from jobline._backup_values import Backup, Backups
 from jobline._blocking.connection import Connection
 from jobline._blocking.pages import pages_of
 from jobline._filters import DeadConditions, DeadFilter, chosen
@@ -132,6 +133,20 @@ class AdminApi:
         """Returns counts and health of the server."""
         request = admin_service_pb2.GetStatsRequest()
         return read(ServerStats, self._connection.read(self._stub.GetStats, request))
+
+    def backup(self) -> Backup:
+        """Begins a backup at the destination of the server's settings, and returns at once: the
+        backup goes on by itself, and `backups` says how far it is. Raises BackupRunning if one is
+        being made, and NoBackupDestination.
+        """
+        request = admin_service_pb2.BackupRequest()
+        response = self._connection.write(self._stub.Backup, request)
+        return read(Backup, response.backup)
+
+    def backups(self) -> Backups:
+        """Returns how far the newest backup is, and when the newest whole one was taken."""
+        request = admin_service_pb2.GetBackupRequest()
+        return read(Backups, self._connection.read(self._stub.GetBackup, request))
 
     def workers(self, queue: str = "", *, page_size: int = PAGE_SIZE) -> Iterator[ConnectedWorker]:
         """Yields all connected workers by session, or those that take from `queue`."""

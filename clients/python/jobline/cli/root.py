@@ -11,6 +11,7 @@ import typer
 
 from jobline.cli import (
     audit,
+    backup,
     batches,
     bench,
     dead,
@@ -43,6 +44,7 @@ SERVER_COMMANDS = {
     "auth": "make API keys, and check the file of keys and roles",
     "inspect": "see what is in the files of a server",
     "verify": "check the files of a server",
+    "restore": "make a data directory of a backup",
 }
 
 
@@ -72,6 +74,7 @@ def build() -> typer.Typer:
         handlers,
         server,
         audit,
+        backup,
         top,
         tail,
         doctor,

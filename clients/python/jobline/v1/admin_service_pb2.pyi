@@ -54,6 +54,34 @@ then stays done.
 """
 Global___OperationState: _TypeAlias = OperationState  # noqa: Y015
 
+class _BackupState:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _BackupStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_BackupState.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    BACKUP_STATE_UNSPECIFIED: _BackupState.ValueType  # 0
+    """None was begun since the start of the server."""
+    BACKUP_STATE_RUNNING: _BackupState.ValueType  # 1
+    """It is being made."""
+    BACKUP_STATE_WHOLE: _BackupState.ValueType  # 2
+    """It is whole: checked, and at its destination."""
+    BACKUP_STATE_FAILED: _BackupState.ValueType  # 3
+    """It could not be made; what there is of it is no backup."""
+
+class BackupState(_BackupState, metaclass=_BackupStateEnumTypeWrapper):
+    """What becomes of a backup."""
+
+BACKUP_STATE_UNSPECIFIED: BackupState.ValueType  # 0
+"""None was begun since the start of the server."""
+BACKUP_STATE_RUNNING: BackupState.ValueType  # 1
+"""It is being made."""
+BACKUP_STATE_WHOLE: BackupState.ValueType  # 2
+"""It is whole: checked, and at its destination."""
+BACKUP_STATE_FAILED: BackupState.ValueType  # 3
+"""It could not be made; what there is of it is no backup."""
+Global___BackupState: _TypeAlias = BackupState  # noqa: Y015
+
 @_typing.final
 class GetStatsRequest(_message.Message):
     """Asks for counts."""
@@ -751,3 +779,165 @@ class UndoOperationResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___UndoOperationResponse: _TypeAlias = UndoOperationResponse  # noqa: Y015
+
+@_typing.final
+class BackupRequest(_message.Message):
+    """Asks for a backup. FAILED_PRECONDITION if one is being made (BACKUP_RUNNING), or the server has no
+    destination for backups (NO_BACKUP_DESTINATION).
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BackupRequest: _TypeAlias = BackupRequest  # noqa: Y015
+
+@_typing.final
+class BackupStatus(_message.Message):
+    """A backup."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STATE_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    STEP_FIELD_NUMBER: _builtins.int
+    DONE_FIELD_NUMBER: _builtins.int
+    TOTAL_FIELD_NUMBER: _builtins.int
+    STARTED_AT_FIELD_NUMBER: _builtins.int
+    ENDED_AT_FIELD_NUMBER: _builtins.int
+    TAKEN_AT_FIELD_NUMBER: _builtins.int
+    STORED_BYTES_FIELD_NUMBER: _builtins.int
+    PROBLEM_FIELD_NUMBER: _builtins.int
+    state: Global___BackupState.ValueType
+    """Output only. What becomes of it."""
+    name: _builtins.str
+    """Output only. Its folder at the destination; empty for a moment after its begin."""
+    step: _builtins.str
+    """Output only. What is done just now, such as `copying`; empty when it is over."""
+    done: _builtins.int
+    """Output only. How much of that is done: bytes when copying and sending, else records."""
+    total: _builtins.int
+    """Output only. How much there is to do; 0: unknown."""
+    stored_bytes: _builtins.int
+    """Output only. Bytes of a whole one."""
+    problem: _builtins.str
+    """Output only. Why it failed."""
+    @_builtins.property
+    def started_at(self) -> _timestamp_pb2.Timestamp:
+        """Output only. When it was begun."""
+
+    @_builtins.property
+    def ended_at(self) -> _timestamp_pb2.Timestamp:
+        """Output only. When it was whole, or failed."""
+
+    @_builtins.property
+    def taken_at(self) -> _timestamp_pb2.Timestamp:
+        """Output only. The moment whose state it has: each commit before is in it, and none after. Unset until all is
+        copied.
+        """
+
+    def __init__(
+        self,
+        *,
+        state: Global___BackupState.ValueType = ...,
+        name: _builtins.str = ...,
+        step: _builtins.str = ...,
+        done: _builtins.int = ...,
+        total: _builtins.int = ...,
+        started_at: _timestamp_pb2.Timestamp | None = ...,
+        ended_at: _timestamp_pb2.Timestamp | None = ...,
+        taken_at: _timestamp_pb2.Timestamp | None = ...,
+        stored_bytes: _builtins.int = ...,
+        problem: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["ended_at", b"ended_at", "started_at", b"started_at", "taken_at", b"taken_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["done", b"done", "ended_at", b"ended_at", "name", b"name", "problem", b"problem", "started_at", b"started_at", "state", b"state", "step", b"step", "stored_bytes", b"stored_bytes", "taken_at", b"taken_at", "total", b"total"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BackupStatus: _TypeAlias = BackupStatus  # noqa: Y015
+
+@_typing.final
+class BackupResponse(_message.Message):
+    """The backup that was begun."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BACKUP_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def backup(self) -> Global___BackupStatus:
+        """Output only. The backup."""
+
+    def __init__(
+        self,
+        *,
+        backup: Global___BackupStatus | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["backup", b"backup"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["backup", b"backup"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BackupResponse: _TypeAlias = BackupResponse  # noqa: Y015
+
+@_typing.final
+class GetBackupRequest(_message.Message):
+    """Asks for backups."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetBackupRequest: _TypeAlias = GetBackupRequest  # noqa: Y015
+
+@_typing.final
+class GetBackupResponse(_message.Message):
+    """Backups of the server."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BACKUP_FIELD_NUMBER: _builtins.int
+    LAST_SUCCESS_AT_FIELD_NUMBER: _builtins.int
+    DESTINATION_FIELD_NUMBER: _builtins.int
+    destination: _builtins.str
+    """Output only. The destination, without credentials; empty: none, and no backups."""
+    @_builtins.property
+    def backup(self) -> Global___BackupStatus:
+        """Output only. The newest one since the start of the server, also one that failed."""
+
+    @_builtins.property
+    def last_success_at(self) -> _timestamp_pb2.Timestamp:
+        """Output only. The moment whose state the newest whole backup at the destination has. Unset: there is none, or
+        the destination could not be asked yet.
+        """
+
+    def __init__(
+        self,
+        *,
+        backup: Global___BackupStatus | None = ...,
+        last_success_at: _timestamp_pb2.Timestamp | None = ...,
+        destination: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["backup", b"backup", "last_success_at", b"last_success_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["backup", b"backup", "destination", b"destination", "last_success_at", b"last_success_at"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetBackupResponse: _TypeAlias = GetBackupResponse  # noqa: Y015

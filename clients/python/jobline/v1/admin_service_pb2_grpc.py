@@ -60,6 +60,16 @@ class AdminServiceStub(object):
                 request_serializer=jobline_dot_v1_dot_admin__service__pb2.UndoOperationRequest.SerializeToString,
                 response_deserializer=jobline_dot_v1_dot_admin__service__pb2.UndoOperationResponse.FromString,
                 _registered_method=True)
+        self.Backup = channel.unary_unary(
+                '/jobline.v1.AdminService/Backup',
+                request_serializer=jobline_dot_v1_dot_admin__service__pb2.BackupRequest.SerializeToString,
+                response_deserializer=jobline_dot_v1_dot_admin__service__pb2.BackupResponse.FromString,
+                _registered_method=True)
+        self.GetBackup = channel.unary_unary(
+                '/jobline.v1.AdminService/GetBackup',
+                request_serializer=jobline_dot_v1_dot_admin__service__pb2.GetBackupRequest.SerializeToString,
+                response_deserializer=jobline_dot_v1_dot_admin__service__pb2.GetBackupResponse.FromString,
+                _registered_method=True)
 
 
 class AdminServiceServicer(object):
@@ -103,6 +113,21 @@ class AdminServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Backup(self, request, context):
+        """Begins a backup at the destination of the server's settings, and returns at once: the backup belongs to the
+        server, and goes on if the caller goes away. `GetBackup` says how far it is.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetBackup(self, request, context):
+        """Gets how far the newest backup since the start of the server is, and when the newest whole one was made.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AdminServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -130,6 +155,16 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.UndoOperation,
                     request_deserializer=jobline_dot_v1_dot_admin__service__pb2.UndoOperationRequest.FromString,
                     response_serializer=jobline_dot_v1_dot_admin__service__pb2.UndoOperationResponse.SerializeToString,
+            ),
+            'Backup': grpc.unary_unary_rpc_method_handler(
+                    servicer.Backup,
+                    request_deserializer=jobline_dot_v1_dot_admin__service__pb2.BackupRequest.FromString,
+                    response_serializer=jobline_dot_v1_dot_admin__service__pb2.BackupResponse.SerializeToString,
+            ),
+            'GetBackup': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetBackup,
+                    request_deserializer=jobline_dot_v1_dot_admin__service__pb2.GetBackupRequest.FromString,
+                    response_serializer=jobline_dot_v1_dot_admin__service__pb2.GetBackupResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -268,6 +303,60 @@ class AdminService(object):
             '/jobline.v1.AdminService/UndoOperation',
             jobline_dot_v1_dot_admin__service__pb2.UndoOperationRequest.SerializeToString,
             jobline_dot_v1_dot_admin__service__pb2.UndoOperationResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Backup(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/jobline.v1.AdminService/Backup',
+            jobline_dot_v1_dot_admin__service__pb2.BackupRequest.SerializeToString,
+            jobline_dot_v1_dot_admin__service__pb2.BackupResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetBackup(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/jobline.v1.AdminService/GetBackup',
+            jobline_dot_v1_dot_admin__service__pb2.GetBackupRequest.SerializeToString,
+            jobline_dot_v1_dot_admin__service__pb2.GetBackupResponse.FromString,
             options,
             channel_credentials,
             insecure,

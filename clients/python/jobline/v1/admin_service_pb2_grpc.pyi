@@ -47,6 +47,12 @@ class AdminServiceStub:
     """Undoes an operation: a pause or its end, a change of settings or limits, or a cancel of jobs that waited.
     That is an operation, too.
     """
+    Backup: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.BackupRequest, _admin_service_pb2.BackupResponse]
+    """Begins a backup at the destination of the server's settings, and returns at once: the backup belongs to the
+    server, and goes on if the caller goes away. `GetBackup` says how far it is.
+    """
+    GetBackup: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.GetBackupRequest, _admin_service_pb2.GetBackupResponse]
+    """Gets how far the newest backup since the start of the server is, and when the newest whole one was made."""
 
 @_typing.type_check_only
 class AdminServiceAsyncStub(AdminServiceStub):
@@ -67,6 +73,12 @@ class AdminServiceAsyncStub(AdminServiceStub):
     """Undoes an operation: a pause or its end, a change of settings or limits, or a cancel of jobs that waited.
     That is an operation, too.
     """
+    Backup: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.BackupRequest, _admin_service_pb2.BackupResponse]  # type: ignore[assignment]
+    """Begins a backup at the destination of the server's settings, and returns at once: the backup belongs to the
+    server, and goes on if the caller goes away. `GetBackup` says how far it is.
+    """
+    GetBackup: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.GetBackupRequest, _admin_service_pb2.GetBackupResponse]  # type: ignore[assignment]
+    """Gets how far the newest backup since the start of the server is, and when the newest whole one was made."""
 
 class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
     """The server itself."""
@@ -114,5 +126,23 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         """Undoes an operation: a pause or its end, a change of settings or limits, or a cancel of jobs that waited.
         That is an operation, too.
         """
+
+    @_abc_1.abstractmethod
+    def Backup(
+        self,
+        request: _admin_service_pb2.BackupRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_service_pb2.BackupResponse, _abc.Awaitable[_admin_service_pb2.BackupResponse]]:
+        """Begins a backup at the destination of the server's settings, and returns at once: the backup belongs to the
+        server, and goes on if the caller goes away. `GetBackup` says how far it is.
+        """
+
+    @_abc_1.abstractmethod
+    def GetBackup(
+        self,
+        request: _admin_service_pb2.GetBackupRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_service_pb2.GetBackupResponse, _abc.Awaitable[_admin_service_pb2.GetBackupResponse]]:
+        """Gets how far the newest backup since the start of the server is, and when the newest whole one was made."""
 
 def add_AdminServiceServicer_to_server(servicer: AdminServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -142,6 +142,10 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """RESOURCE_EXHAUSTED: there are as many webhooks as there may be."""
     ERROR_REASON_BAD_SIGNATURE: _ErrorReason.ValueType  # 98
     """UNAUTHENTICATED: a webhook came in without a valid signature, or too late."""
+    ERROR_REASON_BACKUP_RUNNING: _ErrorReason.ValueType  # 115
+    """FAILED_PRECONDITION: a backup is being made; the message names it."""
+    ERROR_REASON_NO_BACKUP_DESTINATION: _ErrorReason.ValueType  # 116
+    """FAILED_PRECONDITION: the server has no destination for backups: it was started without `backup_to`."""
     ERROR_REASON_LEASE_LOST: _ErrorReason.ValueType  # 90
     """FAILED_PRECONDITION: the job is not leased under this delivery any more, or never was."""
     ERROR_REASON_NOT_REACHED: _ErrorReason.ValueType  # 110
@@ -290,6 +294,10 @@ ERROR_REASON_WEBHOOKS_FULL: ErrorReason.ValueType  # 97
 """RESOURCE_EXHAUSTED: there are as many webhooks as there may be."""
 ERROR_REASON_BAD_SIGNATURE: ErrorReason.ValueType  # 98
 """UNAUTHENTICATED: a webhook came in without a valid signature, or too late."""
+ERROR_REASON_BACKUP_RUNNING: ErrorReason.ValueType  # 115
+"""FAILED_PRECONDITION: a backup is being made; the message names it."""
+ERROR_REASON_NO_BACKUP_DESTINATION: ErrorReason.ValueType  # 116
+"""FAILED_PRECONDITION: the server has no destination for backups: it was started without `backup_to`."""
 ERROR_REASON_LEASE_LOST: ErrorReason.ValueType  # 90
 """FAILED_PRECONDITION: the job is not leased under this delivery any more, or never was."""
 ERROR_REASON_NOT_REACHED: ErrorReason.ValueType  # 110

@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file jobline/v1/admin_service.proto.
  */
 export const file_jobline_v1_admin_service: GenFile = /*@__PURE__*/
-  fileDesc("Ch5qb2JsaW5lL3YxL2FkbWluX3NlcnZpY2UucHJvdG8SCmpvYmxpbmUudjEiEQoPR2V0U3RhdHNSZXF1ZXN0IokBCgpTaGFyZFN0YXRzEg0KBXNoYXJkGAEgASgFEg0KBWVwb2NoGAIgASgEEg4KBm9mZnNldBgDIAEoBBIZChFjaGVja3BvaW50X29mZnNldBgEIAEoBBIRCglsaXZlX2pvYnMYBSABKAMSDgoGcXVldWVzGAYgASgDEg8KB3Byb2JsZW0YByABKAki/gMKEEdldFN0YXRzUmVzcG9uc2USDwoHdmVyc2lvbhgBIAEoCRIuCgpzdGFydGVkX2F0GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZxdWV1ZXMYAyABKAMSEQoJc2NoZWR1bGVkGAQgASgDEg0KBXJlYWR5GAUgASgDEg4KBmFjdGl2ZRgGIAEoAxIMCgRkZWFkGAcgASgDEhEKCWNvbXBsZXRlZBgIIAEoAxIUCgxwdXNoZWRfdG90YWwYCSABKAMSFwoPY29tcGxldGVkX3RvdGFsGAogASgDEhQKDGZhaWxlZF90b3RhbBgLIAEoAxIPCgd3b3JrZXJzGAwgASgDEg8KB2NvbW1pdHMYDSABKAMSLgoLY29tbWl0X3RpbWUYDiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKwoIbG9vcF9sYWcYDyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDAoEa2V5cxgQIAEoAxIRCglkaXNrX2Z1bGwYESABKAgSJgoGc2hhcmRzGBIgAygLMhYuam9ibGluZS52MS5TaGFyZFN0YXRzEhEKCXRyYW5zcG9ydBgTIAEoCRIVCg13YWl0aW5nX2J5dGVzGBQgASgDEg8KB2Jsb2NrZWQYFSABKAMiSgoSTGlzdFdvcmtlcnNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJEg0KBXF1ZXVlGAMgASgJItACCgZXb3JrZXISDwoHc2Vzc2lvbhgBIAEoCRIyCgtkZXNjcmlwdGlvbhgCIAEoCzIdLmpvYmxpbmUudjEuV29ya2VyRGVzY3JpcHRpb24SJwoGcXVldWVzGAMgAygLMhcuam9ibGluZS52MS5RdWV1ZVdlaWdodBIwCghoYW5kbGVycxgEIAMoCzIeLmpvYmxpbmUudjEuSGFuZGxlckRlc2NyaXB0aW9uEg4KBndpbmRvdxgFIAEoBRIRCglpbl9mbGlnaHQYBiABKAUSMAoMY29ubmVjdGVkX2F0GAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIxCg1sYXN0X2hlYXJkX2F0GAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghkcmFpbmluZxgJIAEoCBIMCgRsb3N0GAogASgIIlMKE0xpc3RXb3JrZXJzUmVzcG9uc2USIwoHd29ya2VycxgBIAMoCzISLmpvYmxpbmUudjEuV29ya2VyEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJLChNMaXN0SGFuZGxlcnNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJEg0KBXF1ZXVlGAMgASgJImEKDkhhbmRsZXJWYXJpYW50Eg8KB3ZlcnNpb24YASABKAkSFgoOcGF5bG9hZF9zY2hlbWEYAiABKAkSFQoNcmVzdWx0X3NjaGVtYRgDIAEoCRIPCgd3b3JrZXJzGAQgASgFIo8BCg5IYW5kbGVyU3VtbWFyeRINCgVxdWV1ZRgBIAEoCRIMCgRuYW1lGAIgASgJEhAKCGFueV9uYW1lGAMgASgIEg8KB3dvcmtlcnMYBCABKAUSLAoIdmFyaWFudHMYBSADKAsyGi5qb2JsaW5lLnYxLkhhbmRsZXJWYXJpYW50Eg8KB2RpZmZlcnMYBiADKAkiXQoUTGlzdEhhbmRsZXJzUmVzcG9uc2USLAoIaGFuZGxlcnMYASADKAsyGi5qb2JsaW5lLnYxLkhhbmRsZXJTdW1tYXJ5EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSLiAQoVTGlzdE9wZXJhdGlvbnNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJEhQKDG9wZXJhdGlvbl9pZBgDIAEoCRIRCglwcmluY2lwYWwYBCABKAkSDAoEdmVyYhgFIAEoCRINCgVxdWV1ZRgGIAEoCRIuCgpzdGFydF90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiugMKCU9wZXJhdGlvbhIKCgJpZBgBIAEoCRIpCgVzdGF0ZRgCIAEoDjIaLmpvYmxpbmUudjEuT3BlcmF0aW9uU3RhdGUSDAoEdmVyYhgDIAEoCRIRCglwcmluY2lwYWwYBCABKAkSDgoGcmVhc29uGAUgASgJEg0KBXF1ZXVlGAYgASgJEg0KBWdyb3VwGAcgASgJEg8KB2xpbWl0ZXIYCCABKAkSDwoHcmVxdWVzdBgJIAEoCRIuCgpzdGFydGVkX2F0GAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRlZF9hdBgLIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDQoFY291bnQYDCABKAMSEQoJcmVxdWVzdGVkGA0gASgDEhAKCHVuZG9hYmxlGA4gASgIEhwKFG5vdF91bmRvYWJsZV9iZWNhdXNlGA8gASgJEhEKCXVuZG9uZV9ieRgQIAEoCRIOCgZ1bmRvZXMYESABKAkSDgoGY2hhbmdlGBIgASgJEhAKCHNjaGVkdWxlGBMgASgJEhAKCGJhdGNoX2lkGBQgASgEIlwKFkxpc3RPcGVyYXRpb25zUmVzcG9uc2USKQoKb3BlcmF0aW9ucxgBIAMoCzIVLmpvYmxpbmUudjEuT3BlcmF0aW9uEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJNChRVbmRvT3BlcmF0aW9uUmVxdWVzdBIUCgxvcGVyYXRpb25faWQYASABKAkSDgoGcmVhc29uGAIgASgJEg8KB2RyeV9ydW4YAyABKAgiTQoVVW5kb09wZXJhdGlvblJlc3BvbnNlEg0KBWNvdW50GAEgASgDEhQKDG9wZXJhdGlvbl9pZBgCIAEoCRIPCgdza2lwcGVkGAMgASgDKokBCg5PcGVyYXRpb25TdGF0ZRIfChtPUEVSQVRJT05fU1RBVEVfVU5TUEVDSUZJRUQQABIbChdPUEVSQVRJT05fU1RBVEVfUlVOTklORxABEhgKFE9QRVJBVElPTl9TVEFURV9ET05FEAISHwobT1BFUkFUSU9OX1NUQVRFX0lOVEVSUlVQVEVEEAMypwMKDEFkbWluU2VydmljZRJFCghHZXRTdGF0cxIbLmpvYmxpbmUudjEuR2V0U3RhdHNSZXF1ZXN0Ghwuam9ibGluZS52MS5HZXRTdGF0c1Jlc3BvbnNlEk4KC0xpc3RXb3JrZXJzEh4uam9ibGluZS52MS5MaXN0V29ya2Vyc1JlcXVlc3QaHy5qb2JsaW5lLnYxLkxpc3RXb3JrZXJzUmVzcG9uc2USUQoMTGlzdEhhbmRsZXJzEh8uam9ibGluZS52MS5MaXN0SGFuZGxlcnNSZXF1ZXN0GiAuam9ibGluZS52MS5MaXN0SGFuZGxlcnNSZXNwb25zZRJXCg5MaXN0T3BlcmF0aW9ucxIhLmpvYmxpbmUudjEuTGlzdE9wZXJhdGlvbnNSZXF1ZXN0GiIuam9ibGluZS52MS5MaXN0T3BlcmF0aW9uc1Jlc3BvbnNlElQKDVVuZG9PcGVyYXRpb24SIC5qb2JsaW5lLnYxLlVuZG9PcGVyYXRpb25SZXF1ZXN0GiEuam9ibGluZS52MS5VbmRvT3BlcmF0aW9uUmVzcG9uc2ViBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_jobline_v1_job_service]);
+  fileDesc("Ch5qb2JsaW5lL3YxL2FkbWluX3NlcnZpY2UucHJvdG8SCmpvYmxpbmUudjEiEQoPR2V0U3RhdHNSZXF1ZXN0IokBCgpTaGFyZFN0YXRzEg0KBXNoYXJkGAEgASgFEg0KBWVwb2NoGAIgASgEEg4KBm9mZnNldBgDIAEoBBIZChFjaGVja3BvaW50X29mZnNldBgEIAEoBBIRCglsaXZlX2pvYnMYBSABKAMSDgoGcXVldWVzGAYgASgDEg8KB3Byb2JsZW0YByABKAki/gMKEEdldFN0YXRzUmVzcG9uc2USDwoHdmVyc2lvbhgBIAEoCRIuCgpzdGFydGVkX2F0GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZxdWV1ZXMYAyABKAMSEQoJc2NoZWR1bGVkGAQgASgDEg0KBXJlYWR5GAUgASgDEg4KBmFjdGl2ZRgGIAEoAxIMCgRkZWFkGAcgASgDEhEKCWNvbXBsZXRlZBgIIAEoAxIUCgxwdXNoZWRfdG90YWwYCSABKAMSFwoPY29tcGxldGVkX3RvdGFsGAogASgDEhQKDGZhaWxlZF90b3RhbBgLIAEoAxIPCgd3b3JrZXJzGAwgASgDEg8KB2NvbW1pdHMYDSABKAMSLgoLY29tbWl0X3RpbWUYDiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKwoIbG9vcF9sYWcYDyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDAoEa2V5cxgQIAEoAxIRCglkaXNrX2Z1bGwYESABKAgSJgoGc2hhcmRzGBIgAygLMhYuam9ibGluZS52MS5TaGFyZFN0YXRzEhEKCXRyYW5zcG9ydBgTIAEoCRIVCg13YWl0aW5nX2J5dGVzGBQgASgDEg8KB2Jsb2NrZWQYFSABKAMiSgoSTGlzdFdvcmtlcnNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJEg0KBXF1ZXVlGAMgASgJItACCgZXb3JrZXISDwoHc2Vzc2lvbhgBIAEoCRIyCgtkZXNjcmlwdGlvbhgCIAEoCzIdLmpvYmxpbmUudjEuV29ya2VyRGVzY3JpcHRpb24SJwoGcXVldWVzGAMgAygLMhcuam9ibGluZS52MS5RdWV1ZVdlaWdodBIwCghoYW5kbGVycxgEIAMoCzIeLmpvYmxpbmUudjEuSGFuZGxlckRlc2NyaXB0aW9uEg4KBndpbmRvdxgFIAEoBRIRCglpbl9mbGlnaHQYBiABKAUSMAoMY29ubmVjdGVkX2F0GAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIxCg1sYXN0X2hlYXJkX2F0GAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghkcmFpbmluZxgJIAEoCBIMCgRsb3N0GAogASgIIlMKE0xpc3RXb3JrZXJzUmVzcG9uc2USIwoHd29ya2VycxgBIAMoCzISLmpvYmxpbmUudjEuV29ya2VyEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJLChNMaXN0SGFuZGxlcnNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJEg0KBXF1ZXVlGAMgASgJImEKDkhhbmRsZXJWYXJpYW50Eg8KB3ZlcnNpb24YASABKAkSFgoOcGF5bG9hZF9zY2hlbWEYAiABKAkSFQoNcmVzdWx0X3NjaGVtYRgDIAEoCRIPCgd3b3JrZXJzGAQgASgFIo8BCg5IYW5kbGVyU3VtbWFyeRINCgVxdWV1ZRgBIAEoCRIMCgRuYW1lGAIgASgJEhAKCGFueV9uYW1lGAMgASgIEg8KB3dvcmtlcnMYBCABKAUSLAoIdmFyaWFudHMYBSADKAsyGi5qb2JsaW5lLnYxLkhhbmRsZXJWYXJpYW50Eg8KB2RpZmZlcnMYBiADKAkiXQoUTGlzdEhhbmRsZXJzUmVzcG9uc2USLAoIaGFuZGxlcnMYASADKAsyGi5qb2JsaW5lLnYxLkhhbmRsZXJTdW1tYXJ5EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSLiAQoVTGlzdE9wZXJhdGlvbnNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJEhQKDG9wZXJhdGlvbl9pZBgDIAEoCRIRCglwcmluY2lwYWwYBCABKAkSDAoEdmVyYhgFIAEoCRINCgVxdWV1ZRgGIAEoCRIuCgpzdGFydF90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiugMKCU9wZXJhdGlvbhIKCgJpZBgBIAEoCRIpCgVzdGF0ZRgCIAEoDjIaLmpvYmxpbmUudjEuT3BlcmF0aW9uU3RhdGUSDAoEdmVyYhgDIAEoCRIRCglwcmluY2lwYWwYBCABKAkSDgoGcmVhc29uGAUgASgJEg0KBXF1ZXVlGAYgASgJEg0KBWdyb3VwGAcgASgJEg8KB2xpbWl0ZXIYCCABKAkSDwoHcmVxdWVzdBgJIAEoCRIuCgpzdGFydGVkX2F0GAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRlZF9hdBgLIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDQoFY291bnQYDCABKAMSEQoJcmVxdWVzdGVkGA0gASgDEhAKCHVuZG9hYmxlGA4gASgIEhwKFG5vdF91bmRvYWJsZV9iZWNhdXNlGA8gASgJEhEKCXVuZG9uZV9ieRgQIAEoCRIOCgZ1bmRvZXMYESABKAkSDgoGY2hhbmdlGBIgASgJEhAKCHNjaGVkdWxlGBMgASgJEhAKCGJhdGNoX2lkGBQgASgEIlwKFkxpc3RPcGVyYXRpb25zUmVzcG9uc2USKQoKb3BlcmF0aW9ucxgBIAMoCzIVLmpvYmxpbmUudjEuT3BlcmF0aW9uEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJNChRVbmRvT3BlcmF0aW9uUmVxdWVzdBIUCgxvcGVyYXRpb25faWQYASABKAkSDgoGcmVhc29uGAIgASgJEg8KB2RyeV9ydW4YAyABKAgiTQoVVW5kb09wZXJhdGlvblJlc3BvbnNlEg0KBWNvdW50GAEgASgDEhQKDG9wZXJhdGlvbl9pZBgCIAEoCRIPCgdza2lwcGVkGAMgASgDIg8KDUJhY2t1cFJlcXVlc3QiogIKDEJhY2t1cFN0YXR1cxImCgVzdGF0ZRgBIAEoDjIXLmpvYmxpbmUudjEuQmFja3VwU3RhdGUSDAoEbmFtZRgCIAEoCRIMCgRzdGVwGAMgASgJEgwKBGRvbmUYBCABKAMSDQoFdG90YWwYBSABKAMSLgoKc3RhcnRlZF9hdBgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZW5kZWRfYXQYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCHRha2VuX2F0GAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIUCgxzdG9yZWRfYnl0ZXMYCSABKAMSDwoHcHJvYmxlbRgKIAEoCSI6Cg5CYWNrdXBSZXNwb25zZRIoCgZiYWNrdXAYASABKAsyGC5qb2JsaW5lLnYxLkJhY2t1cFN0YXR1cyISChBHZXRCYWNrdXBSZXF1ZXN0IocBChFHZXRCYWNrdXBSZXNwb25zZRIoCgZiYWNrdXAYASABKAsyGC5qb2JsaW5lLnYxLkJhY2t1cFN0YXR1cxIzCg9sYXN0X3N1Y2Nlc3NfYXQYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhMKC2Rlc3RpbmF0aW9uGAMgASgJKokBCg5PcGVyYXRpb25TdGF0ZRIfChtPUEVSQVRJT05fU1RBVEVfVU5TUEVDSUZJRUQQABIbChdPUEVSQVRJT05fU1RBVEVfUlVOTklORxABEhgKFE9QRVJBVElPTl9TVEFURV9ET05FEAISHwobT1BFUkFUSU9OX1NUQVRFX0lOVEVSUlVQVEVEEAMqdgoLQmFja3VwU3RhdGUSHAoYQkFDS1VQX1NUQVRFX1VOU1BFQ0lGSUVEEAASGAoUQkFDS1VQX1NUQVRFX1JVTk5JTkcQARIWChJCQUNLVVBfU1RBVEVfV0hPTEUQAhIXChNCQUNLVVBfU1RBVEVfRkFJTEVEEAMysgQKDEFkbWluU2VydmljZRJFCghHZXRTdGF0cxIbLmpvYmxpbmUudjEuR2V0U3RhdHNSZXF1ZXN0Ghwuam9ibGluZS52MS5HZXRTdGF0c1Jlc3BvbnNlEk4KC0xpc3RXb3JrZXJzEh4uam9ibGluZS52MS5MaXN0V29ya2Vyc1JlcXVlc3QaHy5qb2JsaW5lLnYxLkxpc3RXb3JrZXJzUmVzcG9uc2USUQoMTGlzdEhhbmRsZXJzEh8uam9ibGluZS52MS5MaXN0SGFuZGxlcnNSZXF1ZXN0GiAuam9ibGluZS52MS5MaXN0SGFuZGxlcnNSZXNwb25zZRJXCg5MaXN0T3BlcmF0aW9ucxIhLmpvYmxpbmUudjEuTGlzdE9wZXJhdGlvbnNSZXF1ZXN0GiIuam9ibGluZS52MS5MaXN0T3BlcmF0aW9uc1Jlc3BvbnNlElQKDVVuZG9PcGVyYXRpb24SIC5qb2JsaW5lLnYxLlVuZG9PcGVyYXRpb25SZXF1ZXN0GiEuam9ibGluZS52MS5VbmRvT3BlcmF0aW9uUmVzcG9uc2USPwoGQmFja3VwEhkuam9ibGluZS52MS5CYWNrdXBSZXF1ZXN0Ghouam9ibGluZS52MS5CYWNrdXBSZXNwb25zZRJICglHZXRCYWNrdXASHC5qb2JsaW5lLnYxLkdldEJhY2t1cFJlcXVlc3QaHS5qb2JsaW5lLnYxLkdldEJhY2t1cFJlc3BvbnNlYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_jobline_v1_job_service]);
 
 /**
  * Asks for counts.
@@ -897,6 +897,179 @@ export const UndoOperationResponseSchema: GenMessage<UndoOperationResponse> = /*
   messageDesc(file_jobline_v1_admin_service, 14);
 
 /**
+ * Asks for a backup. FAILED_PRECONDITION if one is being made (BACKUP_RUNNING), or the server has no
+ * destination for backups (NO_BACKUP_DESTINATION).
+ *
+ * @generated from message jobline.v1.BackupRequest
+ */
+export type BackupRequest = Message<"jobline.v1.BackupRequest"> & {
+};
+
+/**
+ * Describes the message jobline.v1.BackupRequest.
+ * Use `create(BackupRequestSchema)` to create a new message.
+ */
+export const BackupRequestSchema: GenMessage<BackupRequest> = /*@__PURE__*/
+  messageDesc(file_jobline_v1_admin_service, 15);
+
+/**
+ * A backup.
+ *
+ * @generated from message jobline.v1.BackupStatus
+ */
+export type BackupStatus = Message<"jobline.v1.BackupStatus"> & {
+  /**
+   * Output only. What becomes of it.
+   *
+   * @generated from field: jobline.v1.BackupState state = 1;
+   */
+  state: BackupState;
+
+  /**
+   * Output only. Its folder at the destination; empty for a moment after its begin.
+   *
+   * @generated from field: string name = 2;
+   */
+  name: string;
+
+  /**
+   * Output only. What is done just now, such as `copying`; empty when it is over.
+   *
+   * @generated from field: string step = 3;
+   */
+  step: string;
+
+  /**
+   * Output only. How much of that is done: bytes when copying and sending, else records.
+   *
+   * @generated from field: int64 done = 4;
+   */
+  done: bigint;
+
+  /**
+   * Output only. How much there is to do; 0: unknown.
+   *
+   * @generated from field: int64 total = 5;
+   */
+  total: bigint;
+
+  /**
+   * Output only. When it was begun.
+   *
+   * @generated from field: google.protobuf.Timestamp started_at = 6;
+   */
+  startedAt?: Timestamp | undefined;
+
+  /**
+   * Output only. When it was whole, or failed.
+   *
+   * @generated from field: google.protobuf.Timestamp ended_at = 7;
+   */
+  endedAt?: Timestamp | undefined;
+
+  /**
+   * Output only. The moment whose state it has: each commit before is in it, and none after. Unset until all is
+   * copied.
+   *
+   * @generated from field: google.protobuf.Timestamp taken_at = 8;
+   */
+  takenAt?: Timestamp | undefined;
+
+  /**
+   * Output only. Bytes of a whole one.
+   *
+   * @generated from field: int64 stored_bytes = 9;
+   */
+  storedBytes: bigint;
+
+  /**
+   * Output only. Why it failed.
+   *
+   * @generated from field: string problem = 10;
+   */
+  problem: string;
+};
+
+/**
+ * Describes the message jobline.v1.BackupStatus.
+ * Use `create(BackupStatusSchema)` to create a new message.
+ */
+export const BackupStatusSchema: GenMessage<BackupStatus> = /*@__PURE__*/
+  messageDesc(file_jobline_v1_admin_service, 16);
+
+/**
+ * The backup that was begun.
+ *
+ * @generated from message jobline.v1.BackupResponse
+ */
+export type BackupResponse = Message<"jobline.v1.BackupResponse"> & {
+  /**
+   * Output only. The backup.
+   *
+   * @generated from field: jobline.v1.BackupStatus backup = 1;
+   */
+  backup?: BackupStatus | undefined;
+};
+
+/**
+ * Describes the message jobline.v1.BackupResponse.
+ * Use `create(BackupResponseSchema)` to create a new message.
+ */
+export const BackupResponseSchema: GenMessage<BackupResponse> = /*@__PURE__*/
+  messageDesc(file_jobline_v1_admin_service, 17);
+
+/**
+ * Asks for backups.
+ *
+ * @generated from message jobline.v1.GetBackupRequest
+ */
+export type GetBackupRequest = Message<"jobline.v1.GetBackupRequest"> & {
+};
+
+/**
+ * Describes the message jobline.v1.GetBackupRequest.
+ * Use `create(GetBackupRequestSchema)` to create a new message.
+ */
+export const GetBackupRequestSchema: GenMessage<GetBackupRequest> = /*@__PURE__*/
+  messageDesc(file_jobline_v1_admin_service, 18);
+
+/**
+ * Backups of the server.
+ *
+ * @generated from message jobline.v1.GetBackupResponse
+ */
+export type GetBackupResponse = Message<"jobline.v1.GetBackupResponse"> & {
+  /**
+   * Output only. The newest one since the start of the server, also one that failed.
+   *
+   * @generated from field: jobline.v1.BackupStatus backup = 1;
+   */
+  backup?: BackupStatus | undefined;
+
+  /**
+   * Output only. The moment whose state the newest whole backup at the destination has. Unset: there is none, or
+   * the destination could not be asked yet.
+   *
+   * @generated from field: google.protobuf.Timestamp last_success_at = 2;
+   */
+  lastSuccessAt?: Timestamp | undefined;
+
+  /**
+   * Output only. The destination, without credentials; empty: none, and no backups.
+   *
+   * @generated from field: string destination = 3;
+   */
+  destination: string;
+};
+
+/**
+ * Describes the message jobline.v1.GetBackupResponse.
+ * Use `create(GetBackupResponseSchema)` to create a new message.
+ */
+export const GetBackupResponseSchema: GenMessage<GetBackupResponse> = /*@__PURE__*/
+  messageDesc(file_jobline_v1_admin_service, 19);
+
+/**
  * How far an operation is.
  *
  * @generated from enum jobline.v1.OperationState
@@ -937,6 +1110,47 @@ export enum OperationState {
  */
 export const OperationStateSchema: GenEnum<OperationState> = /*@__PURE__*/
   enumDesc(file_jobline_v1_admin_service, 0);
+
+/**
+ * What becomes of a backup.
+ *
+ * @generated from enum jobline.v1.BackupState
+ */
+export enum BackupState {
+  /**
+   * None was begun since the start of the server.
+   *
+   * @generated from enum value: BACKUP_STATE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * It is being made.
+   *
+   * @generated from enum value: BACKUP_STATE_RUNNING = 1;
+   */
+  RUNNING = 1,
+
+  /**
+   * It is whole: checked, and at its destination.
+   *
+   * @generated from enum value: BACKUP_STATE_WHOLE = 2;
+   */
+  WHOLE = 2,
+
+  /**
+   * It could not be made; what there is of it is no backup.
+   *
+   * @generated from enum value: BACKUP_STATE_FAILED = 3;
+   */
+  FAILED = 3,
+}
+
+/**
+ * Describes the enum jobline.v1.BackupState.
+ */
+export const BackupStateSchema: GenEnum<BackupState> = /*@__PURE__*/
+  enumDesc(file_jobline_v1_admin_service, 1);
 
 /**
  * The server itself.
@@ -995,6 +1209,27 @@ export const AdminService: GenService<{
     methodKind: "unary";
     input: typeof UndoOperationRequestSchema;
     output: typeof UndoOperationResponseSchema;
+  },
+  /**
+   * Begins a backup at the destination of the server's settings, and returns at once: the backup belongs to the
+   * server, and goes on if the caller goes away. `GetBackup` says how far it is.
+   *
+   * @generated from rpc jobline.v1.AdminService.Backup
+   */
+  backup: {
+    methodKind: "unary";
+    input: typeof BackupRequestSchema;
+    output: typeof BackupResponseSchema;
+  },
+  /**
+   * Gets how far the newest backup since the start of the server is, and when the newest whole one was made.
+   *
+   * @generated from rpc jobline.v1.AdminService.GetBackup
+   */
+  getBackup: {
+    methodKind: "unary";
+    input: typeof GetBackupRequestSchema;
+    output: typeof GetBackupResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_jobline_v1_admin_service, 0);

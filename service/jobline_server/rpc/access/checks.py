@@ -39,6 +39,16 @@ def needs_queue(verb: str) -> Check:
     return check
 
 
+def needs_scaled(verb: str) -> Check:
+    """Returns the check of KEDA's calls, which name their queue in the metadata of what is scaled."""
+
+    def check(ask: Ask, request: Any) -> None:
+        scaled = getattr(request, "scaledObjectRef", request)
+        ask.need(verb, scaled.scalerMetadata.get("queue", ""))
+
+    return check
+
+
 def needs_filter(verb: str) -> Check:
     """Returns the check of calls on the jobs of a filter."""
 

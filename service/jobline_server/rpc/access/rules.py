@@ -133,23 +133,33 @@ _SERVER = {
     "ListOperations": _read_queue,
     # An operation may have changed anything.
     "UndoOperation": _admin,
+    # A backup has all that there is.
+    "Backup": _admin,
+    "GetBackup": _admin,
+}
+_SCALERS = {
+    "IsActive": Rule(checks.needs_scaled(READ)),
+    "StreamIsActive": Rule(checks.needs_scaled(READ)),
+    "GetMetricSpec": Rule(checks.needs_scaled(READ)),
+    "GetMetrics": Rule(checks.needs_scaled(READ)),
 }
 _TESTS = {"Advance": _admin, "Drain": _admin, "WaitFor": _admin, "Reset": _admin}
 
 RULES: Mapping[str, Rule] = {
-    f"/jobline.v1.{service}/{method}": rule
+    f"/{service}/{method}": rule
     for service, methods in (
-        ("JobService", _JOBS),
-        ("JobAdminService", _JOB_ADMIN),
-        ("QueueService", _QUEUES),
-        ("LimiterService", _LIMITERS),
-        ("ScheduleService", _SCHEDULES),
-        ("BatchService", _BATCHES),
-        ("WebhookService", _WEBHOOKS),
-        ("FlowService", _FLOWS),
-        ("DeadLetterService", _DEAD_LETTERS),
-        ("AdminService", _SERVER),
-        ("TestService", _TESTS),
+        ("jobline.v1.JobService", _JOBS),
+        ("jobline.v1.JobAdminService", _JOB_ADMIN),
+        ("jobline.v1.QueueService", _QUEUES),
+        ("jobline.v1.LimiterService", _LIMITERS),
+        ("jobline.v1.ScheduleService", _SCHEDULES),
+        ("jobline.v1.BatchService", _BATCHES),
+        ("jobline.v1.WebhookService", _WEBHOOKS),
+        ("jobline.v1.FlowService", _FLOWS),
+        ("jobline.v1.DeadLetterService", _DEAD_LETTERS),
+        ("jobline.v1.AdminService", _SERVER),
+        ("jobline.v1.TestService", _TESTS),
+        ("externalscaler.ExternalScaler", _SCALERS),
     )
     for method, rule in methods.items()
 }

@@ -24,6 +24,7 @@ import aiosqlite
 
 from jobline_server.storage.sqlite.failures import autocommit, transact
 from jobline_server.storage.sqlite.files import free_bytes
+from jobline_server.storage.sqlite.live_copy import LiveCopy
 from jobline_server.storage.sqlite.statements import load
 from jobline_server.storage.store import CommitUnknown, DataLoss, DiskFull, StoreRefused
 
@@ -80,6 +81,7 @@ class Database:
         self._wal_bytes_max = settings.wal_bytes
         self._wal_bytes = 0
         self._moving: asyncio.Task[None] | None = None
+        self._copy: LiveCopy | None = None
         self._broken: CommitUnknown | None = None
 
     @classmethod
@@ -177,16 +179,33 @@ class Database:
             await self._checkpoint_wal("TRUNCATE")
         return given
 
+    def begin_copy(self, file: Path) -> LiveCopy:
+        """Begins a copy of the database, which goes on in its steps; one at a time."""
+        if self._copy is not None:
+            raise RuntimeError("there is a copy under way")
+        copy = self._copy = LiveCopy(file, self._forget_copy)
+        copy.start(self._hop(lambda: copy.make(self._raw)))
+        return copy
+
+    def _forget_copy(self) -> None:
+        self._copy = None
+
     async def close(self) -> None:
         """Waits for the work in progress and closes the file; SQLite checkpoints and deletes the
-        WAL."""
+        WAL. A copy under way is given up."""
+        if self._copy is not None:
+            await self._copy.abandon()
         if self._moving is not None:
             await self._moving
         await self._connection.close()
 
     async def _on_thread(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        on_thread = cast(_OneHop, self._connection)._execute  # noqa: SLF001  # see _OneHop
-        return await on_thread(lambda: work(self._raw))
+        if self._copy is not None:
+            return await self._copy.run(lambda: work(self._raw))
+        return await self._hop(lambda: work(self._raw))
+
+    def _hop(self, work: Callable[[], T]) -> Awaitable[T]:
+        return cast(_OneHop, self._connection)._execute(work)  # noqa: SLF001  # see _OneHop
 
     async def _move_in_background(self) -> None:
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from jobline_server.storage.sqlite.copying import DirectoryCopies
 from jobline_server.storage.sqlite.ended_store import SqliteEndedJobStore
 from jobline_server.storage.sqlite.store import SqliteSettings, SqliteStore
 from jobline_server.storage.stores import Stores
@@ -13,4 +14,11 @@ def stores_in(directory: Path, settings: SqliteSettings | None = None) -> Stores
     """Returns the stores of a directory, not yet opened: `store` is opened before `ended_store`."""
     store = SqliteStore(directory, settings)
     ended_store = SqliteEndedJobStore(directory, beside=store)
-    return Stores(store, ended_store, store.space, ended_store.minutes, ended_store.operations)
+    return Stores(
+        store,
+        ended_store,
+        store.space,
+        ended_store.minutes,
+        ended_store.operations,
+        DirectoryCopies(directory, lambda: (store.database, ended_store.database)),
+    )

@@ -82,8 +82,8 @@ class SqliteEndedJobStore:
         self._settings = replace(settings or DatabaseSettings(), synchronous="NORMAL")
         self._opened: Database | None = None
         self._written = False
-        self.minutes = SqliteMinuteStore(lambda: self._database)
-        self.operations = SqliteOperationStore(lambda: self._database)
+        self.minutes = SqliteMinuteStore(lambda: self.database)
+        self.operations = SqliteOperationStore(lambda: self.database)
 
     async def open(self) -> None:
         """See `EndedJobStore.open`."""
@@ -108,12 +108,12 @@ class SqliteEndedJobStore:
 
     async def mark(self) -> belonging.EndedMark:
         """See `EndedFile.mark`."""
-        return await self._database.run(belonging.mark)
+        return await self.database.run(belonging.mark)
 
     async def belong_to(self, identity: int) -> None:
         """See `EndedFile.belong_to`."""
         work = partial(belonging.belong_to, identity=identity)
-        await self._database.transact(work, SQLITE_PAGE_BYTES)
+        await self.database.transact(work, SQLITE_PAGE_BYTES)
         self._written = True
         await self.sync()
 
@@ -126,11 +126,11 @@ class SqliteEndedJobStore:
                 await self._remove_queue(first.queue)
             else:
                 apply = partial(ended_ops.apply, ops=slice_)
-                await self._database.transact(apply, _bytes_of(slice_))
+                await self.database.transact(apply, _bytes_of(slice_))
 
     async def _remove_queue(self, queue: str) -> None:
         remove = partial(ended_ops.remove_queue, queue=queue, limit_rows=_SLICE_OPS)
-        while await self._database.transact(remove, _SLICE_OPS * _ROW_BYTES):
+        while await self.database.transact(remove, _SLICE_OPS * _ROW_BYTES):
             pass
 
     async def sync(self) -> None:
@@ -139,42 +139,42 @@ class SqliteEndedJobStore:
             return
         self._written = False
         try:
-            await self._database.write(_commit_with_fsync, 0)
+            await self.database.write(_commit_with_fsync, 0)
         except BaseException:
             self._written = True
             raise
 
     async def get_many(self, job_ids: Sequence[int]) -> EndedLookup:
         """See `EndedJobStore.get_many`."""
-        return await self._database.run(partial(ended_queries.find_many, job_ids=job_ids))
+        return await self.database.run(partial(ended_queries.find_many, job_ids=job_ids))
 
     async def list(self, query: EndedQuery) -> EndedPage:
         """See `EndedJobStore.list`."""
-        return await self._database.run(partial(ended_queries.page, query=query))
+        return await self.database.run(partial(ended_queries.page, query=query))
 
     async def counts(self) -> dict[tuple[str, int], int]:
         """See `EndedJobStore.counts`."""
-        return await self._database.run(ended_queries.counts)
+        return await self.database.run(ended_queries.counts)
 
     async def dead_statistics(self, queue: str = "") -> Sequence[DeadGroup]:
         """See `EndedJobStore.dead_statistics`."""
-        return await self._database.run(partial(ended_queries.dead_statistics, queue=queue))
+        return await self.database.run(partial(ended_queries.dead_statistics, queue=queue))
 
     async def scan(self, scan: EndedScan) -> Sequence[EndedSpan]:
         """See `EndedJobStore.scan`."""
-        return await self._database.run(partial(ended_scans.scan, scan=scan))
+        return await self.database.run(partial(ended_scans.scan, scan=scan))
 
     async def count(self, scan: EndedScan) -> int:
         """See `EndedJobStore.count`."""
-        return await self._database.run(partial(ended_scans.count, scan=scan))
+        return await self.database.run(partial(ended_scans.count, scan=scan))
 
     async def next_own_count(self, before: OwnCount | None) -> OwnCount | None:
         """See `EndedJobStore.next_own_count`."""
-        return await self._database.run(partial(ended_scans.next_own_count, before=before))
+        return await self.database.run(partial(ended_scans.next_own_count, before=before))
 
     async def totals(self, queue: str, state: int) -> EndedTotals:
         """See `EndedJobStore.totals`."""
-        return await self._database.run(partial(ended_scans.totals, queue=queue, state=state))
+        return await self.database.run(partial(ended_scans.totals, queue=queue, state=state))
 
     async def close(self) -> None:
         """See `EndedJobStore.close`. SQLite checkpoints the WAL as it closes, with an fsync."""
@@ -185,7 +185,8 @@ class SqliteEndedJobStore:
             await database.close()
 
     @property
-    def _database(self) -> Database:
+    def database(self) -> Database:
+        """Returns its file; raises before `open`."""
         if self._opened is None:
             raise RuntimeError("the ended store is not open")
         return self._opened

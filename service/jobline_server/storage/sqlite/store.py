@@ -106,15 +106,15 @@ class SqliteStore:
         self.space.add(self._opened)
         sync_directory(self._directory)
         try:
-            found = await self._database.run(partial(bootstrap.prepare, shards=shards))
+            found = await self.database.run(partial(bootstrap.prepare, shards=shards))
             losses = self.losses
-            await self._database.run(partial(bootstrap.check_structure, losses=losses))
+            await self.database.run(partial(bootstrap.check_structure, losses=losses))
             mark_file = self._directory / PROMISE_FILE
             missing = partial(belonging.check_watermark, file=mark_file, losses=losses)
-            await self._database.run(missing)
+            await self.database.run(missing)
             marks = self._watermarks = WatermarkFile(mark_file, found)
             compare = partial(bootstrap.compare_with_watermark, watermarks=marks, losses=losses)
-            await self._database.run(compare)
+            await self.database.run(compare)
             await self._write_anyway(belonging.note_watermark)
         except DataLoss as damage:
             raise StoreRefused(f"{DATABASE_FILE}: {damage}") from damage
@@ -129,7 +129,7 @@ class SqliteStore:
         """Takes finished.db, opened, for its own: from now on each checkpoint notes how far it was
         synced. Raises `StoreRefused` if it is not the one that the store had.
         """
-        await belonging.join(self._database, ended_file, self.losses)
+        await belonging.join(self.database, ended_file, self.losses)
         self._ended_file = ended_file
 
     async def open_shard(self, shard: int, epoch_floor: int, id_block: int) -> ShardImage:
@@ -149,11 +149,11 @@ class SqliteStore:
 
     def items(self, shard: int) -> AsyncIterator[list[ItemRow | BadRow]]:
         """See `Store.items`."""
-        return loading.items_of(self._database, shard)
+        return loading.items_of(self.database, shard)
 
     def journal(self, shard: int) -> AsyncIterator[list[JournalRow]]:
         """See `Store.journal`."""
-        return loading.journal_of(self._database, shard)
+        return loading.journal_of(self.database, shard)
 
     async def commit(
         self, rows: Sequence[JournalRow], id_ceilings: Mapping[int, int] = NO_CEILINGS
@@ -162,7 +162,7 @@ class SqliteStore:
         if not rows and not id_ceilings:
             return
         written = sum(len(row.blob) for row in rows) + _ROW_BYTES * len(rows)
-        await self._database.write(partial(self._append, rows, id_ceilings), written)
+        await self.database.write(partial(self._append, rows, id_ceilings), written)
 
     def _append(
         self,
@@ -207,9 +207,9 @@ class SqliteStore:
             rows=rows,
             removals=removals,
         )
-        await self._database.transact(slice_, items.bytes_of(rows, removals))
+        await self.database.transact(slice_, items.bytes_of(rows, removals))
         # As much work as the slice was, and caused by it: the caller rests by how long this takes.
-        await self._database.wait_moved()
+        await self.database.wait_moved()
 
     async def finish_checkpoint(
         self,
@@ -230,11 +230,11 @@ class SqliteStore:
             items.stage(connection, shard, epoch, generation, rows, removals)
             items.finish(connection, shard, epoch, generation, offset, chain)
 
-        await self._database.transact(finish, items.bytes_of(rows, removals) + _ROW_BYTES)
+        await self.database.transact(finish, items.bytes_of(rows, removals) + _ROW_BYTES)
 
     async def drop_staged(self, shard: int) -> None:
         """See `Store.drop_staged`."""
-        row = await self._database.run(partial(items.shard_row, shard=shard))
+        row = await self.database.run(partial(items.shard_row, shard=shard))
         after: tuple[int, int] | None = items.BEFORE_ALL
         while after is not None:
             clean = partial(
@@ -253,7 +253,7 @@ class SqliteStore:
                     if not (self._ballast.give_up(last=False) or self._ballast.give_up(last=True)):
                         raise
 
-        return await self._database.write(written, _ROW_BYTES)
+        return await self.database.write(written, _ROW_BYTES)
 
     async def truncate(self, shard: int, limit_rows: int) -> int:
         """See `Store.truncate`."""
@@ -280,7 +280,8 @@ class SqliteStore:
         self._lock.release()
 
     @property
-    def _database(self) -> Database:
+    def database(self) -> Database:
+        """Returns its file; raises before `open`."""
         if self._opened is None:
             raise RuntimeError("the store is not open")
         return self._opened

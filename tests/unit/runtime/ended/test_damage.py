@@ -56,7 +56,7 @@ async def test_a_list_says_in_log_and_metrics_what_it_leaves_out(
     rot = f"UPDATE ended SET checksum = checksum + 1 WHERE first_id = {ids[1]}"
     ended_store = runtime.ended.ended_store
     assert isinstance(ended_store, SqliteEndedJobStore)
-    await ended_store._database.run(lambda raw: raw.execute(rot))
+    await ended_store.database.run(lambda raw: raw.execute(rot))
     for _ in range(2):
         assert await listed(runtime) == [ids[0], ids[2]]
         with pytest.raises(Refused) as refused:

@@ -33,7 +33,7 @@ async def rot(runtime: Runtime, job_id: int) -> None:
     store = runtime.ended.ended_store
     assert isinstance(store, SqliteEndedJobStore)
     sql = f"UPDATE ended SET checksum = checksum + 1 WHERE first_id = {job_id}"
-    await store._database.run(lambda raw: raw.execute(sql))
+    await store.database.run(lambda raw: raw.execute(sql))
 
 
 async def listed(

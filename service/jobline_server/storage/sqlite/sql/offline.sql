@@ -84,3 +84,13 @@ SELECT queue, state, sum(jobs), sum(bytes)
 -- name: count_operations
 -- What operators did.
 SELECT count(*) FROM operation;
+
+-- name: highest_ceiling
+-- The most ids that a shard may have given out.
+SELECT coalesce(max(id_ceiling), 0) FROM shard;
+
+-- name: raise_all
+-- A restored backup: no epoch and no id is given out that was given out after it was made.
+UPDATE shard
+   SET epoch = max(epoch + 1, :epoch),
+       id_ceiling = id_ceiling + min(:wanted, max((:ids - id_ceiling) / :share, 0));

@@ -1,0 +1,82 @@
+"""`jobline restore BACKUP DATA`: makes a data directory of a backup."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.filesize import decimal
+
+from jobline.cli.command import flowing
+from jobline.cli.durations import show_moment
+from jobline_server.cli.offline import PANEL, Json, reading
+
+if TYPE_CHECKING:
+    from jobline_server.offline.backups.restoring import Restored
+
+Backup = Annotated[
+    str,
+    typer.Argument(
+        metavar="BACKUP", help="A backup, or where backups are: the newest. A directory or URL."
+    ),
+]
+Data = Annotated[
+    Path, typer.Argument(metavar="DATA", help="The new data directory: not there yet, or empty.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Adds `restore`."""
+    restore.__doc__ = flowing(restore.__doc__ or "")
+    app.command("restore", rich_help_panel=PANEL)(restore)
+
+
+def restore(backup: Backup, data: Data, *, as_json: Json = False) -> None:
+    """Make a data directory of a backup, on which a server can be started.
+
+    Everything is compared with the checksums of the backup, and checked like `jobline verify` does,
+    before the directory has it. Stop the server whose backup it is first: ids and deliveries that
+    it gave out after the backup are not given out again, but those that it gives out later may be.
+
+    Ends with 1 if the backup is damaged, with 3 if there is none, and with 5 if a newer version
+    made it or the directory is not empty.
+    """
+    from jobline_server.offline.backups.restoring import find_backup
+    from jobline_server.offline.backups.restoring import restore as restore_in
+
+    with reading(as_json=as_json) as (out, bars):
+        # Any time at which the server was lost is before this one.
+        now_ms = time.time_ns() // 1_000_000
+        restored = restore_in(find_backup(backup), data, now_ms, bars)
+        bars.end()
+        out.document(_as_json(restored, data), _sentence(restored, data))
+        if not restored.skips_all:
+            out.note(
+                "The backup is so old that too few ids are left to skip all that may have been "
+                "given out since: an id may be given a second time."
+            )
+
+
+def _as_json(restored: Restored, data: Path) -> dict[str, object]:
+    manifest = restored.manifest
+    return {
+        "name": manifest.name,
+        "taken_at": datetime.fromtimestamp(manifest.at_ms / 1_000, UTC).isoformat(),
+        "server_version": manifest.server_version,
+        "bytes": manifest.total_bytes,
+        "data": str(data),
+        "skips_all_ids": restored.skips_all,
+    }
+
+
+def _sentence(restored: Restored, data: Path) -> str:
+    manifest = restored.manifest
+    at = show_moment(datetime.fromtimestamp(manifest.at_ms / 1_000, UTC))
+    return (
+        f"{data} has the state of {at}: {decimal(manifest.total_bytes)}, all as it was backed up\n"
+        f"Jobs that were pushed or ended after that are not in it. Start it: jobline serve --data "
+        f"{data}"
+    )

@@ -1,0 +1,9 @@
+"""Backups as files: what one is made of, where it is kept, and how it becomes a data directory.
+
+- `manifest` says what belongs to a backup, with checksums; it is written last, so what has none is
+  no backup;
+- `places` are directories and URLs that backups are kept in;
+- `finishing` makes a backup of a copy: checks it, sends it, and deletes old ones. `program` is the
+  process in which a server has that done: the interpreter that serves calls has no time for it;
+- `restoring` makes a data directory of a backup.
+"""

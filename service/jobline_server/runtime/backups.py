@@ -1,0 +1,293 @@
+"""Backups of a server that serves: one at a time, of all shards at one moment.
+
+1. Both files of the store are copied into `backup/` of the data directory, in pieces between
+   commits, which have most of the store's time. The copies follow what is committed meanwhile.
+2. When little is left, commits wait for some milliseconds while the rest is copied. So all shards
+   are copied at the offset of their last commit, and no message between two of them is lost or
+   there twice: what a crash at that moment would have left.
+3. Another process checks the copy, sends it, writes the manifest last, and deletes old backups:
+   Python's lock and the loop have no part in that.
+
+A backup that fails, or is cut off, is none: it has no manifest. The next one takes away what is
+left of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from enum import Enum
+from pathlib import Path
+
+from jobline_server.engine.commands import RefusalKind, Refused
+from jobline_server.runtime.core import Core
+from jobline_server.storage.copies import CopyFailed, StoreCopies, StoreCopy
+from jobline_server.telemetry.log import logger
+
+LOG = logger("backup")
+
+# So much is copied a second at most, so that the disk is there for commits.
+BYTES_A_SECOND = 64 << 20
+# After each piece the store belongs to commits for so many times as long as it took.
+REST = 4.0
+# So much is made durable at once: more would let the fsyncs of commits wait.
+DURABLE_BYTES = 16 << 20
+# A store that grows faster than it is copied is given up after so many times its size.
+COPIED_MAX = 3
+
+
+class BackupState(Enum):
+    """What becomes of a backup."""
+
+    NONE = 0
+    RUNNING = 1
+    WHOLE = 2
+    FAILED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class BackupView:
+    """The newest backup since the start. `step`: what is done just now, in words; `done` and
+    `total` are of that step. `why`: of a failed one. Times are wall time, 0 for none.
+    """
+
+    state: BackupState = BackupState.NONE
+    name: str = ""
+    step: str = ""
+    done: int = 0
+    total: int = 0
+    started_ms: int = 0
+    ended_ms: int = 0
+    at_ms: int = 0
+    stored_bytes: int = 0
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BackupSettings:
+    """`folder`: where copies are made. `to`: what the destination is called, without credentials.
+    `spare_bytes`: stay free on the disk of the store.
+    """
+
+    folder: Path
+    to: str
+    spare_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class CopyToFinish:
+    """A copy in `folder`, of the state of `at_ms`, that is to become a backup. `unfinished` names
+    earlier ones that were cut off.
+    """
+
+    folder: Path
+    name: str
+    at_ms: int
+    store: str
+    unfinished: tuple[str, ...]
+
+
+Step = Callable[[str, int, int], None]
+
+
+class BackupFailed(Exception):
+    """A backup could not be made; the message says why, without credentials."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finisher:
+    """What another process does. `finish` returns the bytes of the backup once it is whole;
+    `newest_ms` the time of the newest one of a store, 0 for none. Both raise `BackupFailed`.
+    """
+
+    finish: Callable[[CopyToFinish, Step], Awaitable[int]]
+    newest_ms: Callable[[str], Awaitable[int]]
+
+
+class Backups:
+    """Makes backups. The counts are for metrics: `last_success_ms` is None until it is known."""
+
+    def __init__(
+        self, core: Core, copies: StoreCopies, settings: BackupSettings, finisher: Finisher
+    ) -> None:
+        self._core = core
+        self._copies = copies
+        self._settings = settings
+        self._finisher = finisher
+        self._task: asyncio.Task[None] | None = None
+        self._stops = False
+        self.view = BackupView()
+        self.failures = 0
+        self.last_success_ms: int | None = None
+        self.last_seconds = 0.0
+
+    @property
+    def to(self) -> str:
+        """Returns what the destination is called, without credentials."""
+        return self._settings.to
+
+    def begin(self) -> BackupView:
+        """Begins a backup, which goes on by itself. Raises `Refused`."""
+        if self._stops:
+            raise Refused(RefusalKind.DRAINING, "the server is stopping")
+        if self._task is not None and not self._task.done():
+            raise Refused(RefusalKind.BACKUP_RUNNING, f"a backup is being made, {self.view.name}")
+        self.view = BackupView(BackupState.RUNNING, step="copying", started_ms=self._now_ms())
+        self._task = asyncio.create_task(self._make())
+        return self.view
+
+    async def wait(self) -> BackupView:
+        """Waits for the end of the backup under way, if there is one, and returns the last one."""
+        if self._task is not None:
+            await asyncio.wait([self._task])
+        return self.view
+
+    async def find_newest(self) -> int:
+        """Returns when the newest backup at the destination was made, 0 if there is none. Raises
+        `BackupFailed`.
+        """
+        if self.last_success_ms is None:
+            found = await self._finisher.newest_ms(await self._store())
+            self._note_whole(found)
+        return self.last_success_ms or 0
+
+    async def stop(self) -> None:
+        """Gives up the backup under way, and takes no more."""
+        self._stops = True
+        if self._task is not None and not self._task.done():
+            self._task.cancel()
+            await asyncio.wait([self._task])
+            if self.view.state is BackupState.RUNNING:  # it had not run yet
+                self._fail("the server stopped")
+
+    async def _make(self) -> None:
+        began = time.monotonic()
+        try:
+            size = await self._backup()
+        except asyncio.CancelledError:
+            self._fail("the server stopped")
+            raise
+        except Exception as error:  # noqa: BLE001  # whatever it is, the queue goes on without it
+            self._fail(str(error) or type(error).__name__)
+        else:
+            self.last_seconds = time.monotonic() - began
+            self._note_whole(self.view.at_ms)
+            self._change(state=BackupState.WHOLE, step="", stored_bytes=size, ended=True)
+            seconds = round(self.last_seconds, 3)
+            LOG.info(
+                "backup made", name=self.view.name, to=self._settings.to, bytes=size, s=seconds
+            )
+
+    def _fail(self, why: str) -> None:
+        self.failures += 1
+        self._change(state=BackupState.FAILED, step="", why=why, ended=True)
+        LOG.error("backup failed", name=self.view.name, to=self._settings.to, why=why)
+
+    async def _backup(self) -> int:
+        store = await self._store()
+        unfinished = await asyncio.to_thread(_left_in, self._settings.folder)
+        at_ms = self.view.started_ms
+        while (name := _name(at_ms, store)) in unfinished:
+            at_ms += 1  # the clock was set back
+        self._change(name=name)
+        folder = self._settings.folder / name
+        await asyncio.to_thread(folder.mkdir, mode=0o700, parents=True)
+        try:
+            at_ms = await self._copy(folder)
+            self._change(at_ms=at_ms)
+            copy = CopyToFinish(folder, name, at_ms, store, unfinished)
+            size = await self._finisher.finish(copy, self._note_step)
+        except asyncio.CancelledError:
+            raise  # what was sent is found by the next one, by the name of this folder
+        except Exception:
+            # As above; the copy itself only takes room.
+            await asyncio.to_thread(_empty, folder)
+            raise
+        await asyncio.to_thread(shutil.rmtree, self._settings.folder, ignore_errors=True)
+        return size
+
+    async def _copy(self, folder: Path) -> int:
+        copy = await self._copies.begin(folder)
+        try:
+            self._check_room(copy.total_bytes)
+            await self._follow(copy)
+            async with self._core.commits.exclusive:
+                await copy.finish()
+                at_ms = self._now_ms()
+            await copy.make_durable()
+        except BaseException:
+            await copy.abandon()
+            raise
+        return at_ms
+
+    async def _follow(self, copy: StoreCopy) -> None:
+        copied = durable = 0
+        left = copy.total_bytes
+        while not copy.is_close():
+            began = time.monotonic()
+            async with self._core.commits.exclusive:
+                before, left = left, await copy.step()
+            took = time.monotonic() - began
+            moved = max(before - left, 0)
+            copied += moved
+            self._change(done=max(copy.total_bytes - left, 0), total=copy.total_bytes)
+            if copied > COPIED_MAX * copy.total_bytes:
+                raise CopyFailed("the store grows faster than it is copied")
+            if copied - durable >= DURABLE_BYTES:
+                durable = copied
+                self._check_room(left)
+                await copy.make_durable()
+            spent = time.monotonic() - began
+            await asyncio.sleep(max(took * REST, moved / BYTES_A_SECOND) - spent)
+
+    def _check_room(self, needed: int) -> None:
+        spare = self._copies.free_bytes() - needed
+        if spare < self._settings.spare_bytes:
+            missing = self._settings.spare_bytes - spare
+            raise CopyFailed(
+                f"the disk of the store has too little room for a copy: {missing:,} bytes more are "
+                "needed"
+            )
+
+    async def _store(self) -> str:
+        return f"{await self._copies.identity() & (1 << 64) - 1:016x}"
+
+    def _note_whole(self, at_ms: int) -> None:
+        self.last_success_ms = max(at_ms, self.last_success_ms or 0)
+
+    def _note_step(self, step: str, done: int, total: int) -> None:
+        self._change(step=step, done=done, total=total)
+
+    def _change(self, *, ended: bool = False, **fields: object) -> None:
+        if ended:
+            fields["ended_ms"] = self._now_ms()
+        self.view = replace(self.view, **fields)  # type: ignore[arg-type]  # fields by name
+
+    def _now_ms(self) -> int:
+        return self._core.clock.now().wall_ms
+
+
+def _name(at_ms: int, store: str) -> str:
+    moment = datetime.fromtimestamp(at_ms / 1_000, UTC)
+    return f"{moment:%Y%m%dT%H%M%S}.{at_ms % 1_000:03}Z-{store}"
+
+
+def _left_in(folder: Path) -> tuple[str, ...]:
+    """Returns the names of backups that were begun here and cut off; deletes their copies."""
+    if not folder.is_dir():
+        return ()
+    names = tuple(sorted(path.name for path in folder.iterdir() if path.is_dir()))
+    for name in names:
+        _empty(folder / name)
+    return names
+
+
+def _empty(folder: Path) -> None:
+    with suppress(OSError):
+        for path in folder.iterdir():
+            path.unlink()

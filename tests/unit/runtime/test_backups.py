@@ -1,0 +1,99 @@
+"""Backups as the runtime makes them, on real files and without another process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jobline_server.engine.commands import RefusalKind, Refused
+from jobline_server.runtime.backups import (
+    BackupFailed,
+    Backups,
+    BackupSettings,
+    BackupState,
+    CopyToFinish,
+    Finisher,
+    Step,
+)
+from jobline_server.runtime.runtime import Runtime
+from jobline_server.storage.sqlite.copying import DirectoryCopies
+from jobline_server.storage.sqlite.ended_store import SqliteEndedJobStore
+from jobline_server.storage.sqlite.store import SqliteStore
+
+
+class Finishing:
+    """Stands for the other process: notes what it is given, and fails if it is told to."""
+
+    def __init__(self) -> None:
+        self.given: list[CopyToFinish] = []
+        self.fails = False
+
+    async def finish(self, copy: CopyToFinish, note: Step) -> int:
+        """Takes a copy."""
+        note("sending", 1, 2)
+        self.given.append(copy)
+        if self.fails:
+            raise BackupFailed("the destination is gone")
+        return 7
+
+    async def newest_ms(self, _store: str) -> int:
+        """Returns a time of long ago."""
+        return 5
+
+
+@pytest.fixture
+def finishing() -> Finishing:
+    """What finishes backups."""
+    return Finishing()
+
+
+@pytest.fixture
+def backups(runtime: Runtime, finishing: Finishing, tmp_path: Path) -> Backups:
+    """Backups of a runtime."""
+    store, ended = runtime.core.store, runtime.ended.ended_store
+    assert isinstance(store, SqliteStore)
+    assert isinstance(ended, SqliteEndedJobStore)
+    copies = DirectoryCopies(tmp_path, lambda: (store.database, ended.database))
+    settings = BackupSettings(tmp_path / "backup", "there", spare_bytes=0)
+    return Backups(runtime.core, copies, settings, Finisher(finishing.finish, finishing.newest_ms))
+
+
+async def test_whole_backup_is_noted_and_its_copy_goes(
+    backups: Backups, finishing: Finishing, tmp_path: Path
+) -> None:
+    """Given one that is finished; then it is the newest, and a second one at once was refused."""
+    assert await backups.find_newest() == 5
+    backups.begin()
+    with pytest.raises(Refused) as refused:
+        backups.begin()
+    assert refused.value.kind is RefusalKind.BACKUP_RUNNING
+    view = await backups.wait()
+    assert (view.state, view.stored_bytes, view.why) == (BackupState.WHOLE, 7, "")
+    assert await backups.find_newest() == view.at_ms > 5
+    assert not (tmp_path / "backup").exists()
+    assert finishing.given[0].unfinished == ()
+
+
+async def test_failed_backup_is_named_to_the_next_one(
+    backups: Backups, finishing: Finishing
+) -> None:
+    """Given a destination that fails once; then the next backup takes away what was sent."""
+    finishing.fails = True
+    backups.begin()
+    failed = await backups.wait()
+    assert (failed.state, failed.why) == (BackupState.FAILED, "the destination is gone")
+    assert backups.failures == 1
+    finishing.fails = False
+    backups.begin()
+    assert (await backups.wait()).state is BackupState.WHOLE
+    assert finishing.given[1].unfinished == (failed.name,)
+
+
+async def test_no_backup_begins_after_a_stop(backups: Backups) -> None:
+    """Given a stop in the middle; then that backup is given up, and no other one begins."""
+    backups.begin()
+    await backups.stop()
+    assert (await backups.wait()).state is BackupState.FAILED
+    with pytest.raises(Refused):
+        backups.begin()
