@@ -31,6 +31,8 @@ SCHEDULE = {"schedule": "report"}
 WEBHOOK = {"webhook": "billing"}
 # Producers push flows, and create and close batches, as they push jobs.
 BY_PRODUCERS = {"BatchService/CreateBatch", "BatchService/CloseBatch", "FlowService/PushFlow"}
+# It changes nothing that a queue, a job or a setting is; the log has a line for it.
+LOGGED_ONLY = {"AdminService/Backup"}
 # A request of each, in an order in which all of them work.
 CALLS: dict[str, dict[str, Any]] = {
     "ScheduleService/CreateSchedule": {
@@ -140,7 +142,7 @@ def test_every_call_that_changes_something_is_tried_here() -> None:
         for rpc in all_rpcs()
         if rpc.split("/")[0].rpartition(".")[2] not in OF_OTHERS and not only_reads(method_of(rpc))
     }
-    changing -= BY_PRODUCERS
+    changing -= BY_PRODUCERS | LOGGED_ONLY
     assert changing == set(CALLS)
     assert all(is_operation(method_of(rpc)) for rpc in changing)
     for rpc in changing:
