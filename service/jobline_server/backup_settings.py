@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from jobline_server.history_settings import HistorySettings
+from jobline_server.door_settings import DoorSettings
 
 
-class BackupSettings(HistorySettings):
+class BackupSettings(DoorSettings):
     """Whether, where and how often backups are made."""
 
     backup_to: str = Field(

@@ -21,7 +21,6 @@ from pydantic_settings import (
 )
 
 from jobline_server.backup_settings import BackupSettings
-from jobline_server.door_settings import DoorSettings
 from jobline_server.environment import is_of_others
 from jobline_server.setting_types import (
     Address,
@@ -43,7 +42,7 @@ class ConfigurationError(Exception):
     """The settings cannot be applied; the message names the setting, why, and what is allowed."""
 
 
-class Settings(BackupSettings, DoorSettings):
+class Settings(BackupSettings):
     """The settings of a server. Sizes may be written as `64MiB`."""
 
     model_config = SettingsConfigDict(

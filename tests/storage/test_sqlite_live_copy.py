@@ -117,14 +117,18 @@ async def test_calls_at_the_end_of_a_copy_keep_their_order(
 ) -> None:
     """Given calls before, at and after the moment at which a copy ends; then they run in order."""
     ran: list[int] = []
-    calls = [asyncio.create_task(database.run(lambda _, n=n: ran.append(n))) for n in range(50)]
+
+    def call(number: int) -> asyncio.Task[None]:
+        return asyncio.create_task(database.run(lambda _: ran.append(number)))
+
+    calls = [call(number) for number in range(50)]
     copy = database.begin_copy(tmp_path / "copy.db")
     number = 50
     left = 1
     while left:
         step = asyncio.create_task(copy.step())
         while not step.done():
-            calls.append(asyncio.create_task(database.run(lambda _, n=number: ran.append(n))))
+            calls.append(call(number))
             number += 1
             await asyncio.sleep(0)
         left = await step

@@ -43,7 +43,6 @@ Stub = TypeVar("Stub")
 closing = aclosing
 sleep = asyncio.sleep
 
-
 # For work that would hold up the loop.
 off_loop = asyncio.to_thread
 

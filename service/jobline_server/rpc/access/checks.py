@@ -40,7 +40,7 @@ def needs_queue(verb: str) -> Check:
 
 
 def needs_scaled(verb: str) -> Check:
-    """Returns the check of KEDA's calls, which name their queue in the metadata of what is scaled."""
+    """Returns the check of calls by KEDA, whose metadata name the queue."""
 
     def check(ask: Ask, request: Any) -> None:
         scaled = getattr(request, "scaledObjectRef", request)
