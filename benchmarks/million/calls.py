@@ -2,8 +2,8 @@
 
 A row has an RPC, what is said of the jobs that it meets, and its request in protobuf JSON, made of
 the world that was filled. `EXEMPT` names the RPCs that producers and workers call, each for a few
-jobs, and those about webhooks, of which there are at most a hundred; every other one must have
-rows.
+jobs, those about webhooks, of which there are at most a hundred, and those about backups, which
+only begin one and ask for it; every other one must have rows.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ EXEMPT = frozenset(
         *(f"WebhookService/{rest}" for rest in ("ListWebhooks", "ListWebhookDeliveries")),
         "WebhookService/RotateWebhookSecret",
         "FlowService/PushFlow",
+        *("AdminService/Backup", "AdminService/GetBackup"),
     }
 )
 IDS = 10_000

@@ -91,7 +91,8 @@ func (l *streamLoop) run() error {
 // isFatal reports a refusal of a stream that no second try changes; isMistake one of something on an
 // open stream: sent again, it would be refused again.
 func isFatal(e *Error) bool {
-	return e.Is(ErrInvalidArgument) || e.Is(ErrNotServed) || e.Is(ErrPermissionDenied) || e.Is(ErrUnauthenticated)
+	return e.Is(ErrInvalidArgument) || e.Is(ErrNotServed) || e.Is(ErrPermissionDenied) ||
+		e.Is(ErrTooLarge) || e.Is(ErrUnauthenticated)
 }
 
 func isMistake(e *Error) bool {

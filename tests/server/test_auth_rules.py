@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from jobline_server.auth.grants import VERBS
+from jobline_server.rpc import externalscaler_pb2
 from jobline_server.rpc.access.rules import RULES, rule_of
 from jobline_server.testing import RunningServer, running_server
 from tests.server import http_calls
@@ -47,7 +48,7 @@ ON_ALL = {
     ],
     "admin": [
         *(rpc for rpc in all_rpcs() if rpc.startswith("WebhookService/")),
-        "AdminService/UndoOperation",
+        *("AdminService/UndoOperation", "AdminService/Backup", "AdminService/GetBackup"),
     ],
 }
 # Calls on what is stored: what a caller does not see is not there. Below are their own tests.
@@ -89,7 +90,9 @@ def test_every_call_is_in_a_table() -> None:
 def test_every_method_has_a_rule() -> None:
     """A new one without a rule is found here, and by a server with `auth`, which does not start."""
     tests = {f"/{PACKAGE}.TestService/{name}" for name in ("Advance", "Drain", "WaitFor", "Reset")}
-    assert {f"/{PACKAGE}.{rpc}" for rpc in all_rpcs()} | tests == set(RULES)
+    service = externalscaler_pb2.DESCRIPTOR.services_by_name["ExternalScaler"]
+    scaler = {f"/{service.full_name}/{method.name}" for method in service.methods}
+    assert {f"/{PACKAGE}.{rpc}" for rpc in all_rpcs()} | tests | scaler == set(RULES)
     with pytest.raises(KeyError):
         rule_of(f"/{PACKAGE}.NewService/Call")
 

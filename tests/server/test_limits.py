@@ -154,3 +154,16 @@ async def test_the_default_ack_level_is_a_setting(transport: str, level: str) ->
         reply = await stub.Push(job_service_pb2.PushRequest(queue="q", payloads=[b"x"]))
 
         assert job_pb2.AckLevel.Name(reply.ack_level) == f"ACK_LEVEL_{level.upper()}"
+
+
+async def test_open_waits_hold_up_no_push_of_their_connection(channel: aio.Channel) -> None:
+    """A client has as many as it likes; a connection must not make its calls stand in line."""
+    stub = JobServiceStub(channel)
+    pushed = await stub.Push(job_service_pb2.PushRequest(queue="q", payloads=[b"x"]), timeout=10)
+    wait = make(job_service_pb2.WaitRequest, ids=[pushed.first_id], timeout="60s")
+    waits = [stub.Wait(wait) for _ in range(1_500)]
+    await stub.Push(job_service_pb2.PushRequest(queue="q", payloads=[b"x"]), timeout=10)
+    assert await ready(channel) == 2
+    assert not any(wait.done() for wait in waits)
+    for each in waits:
+        each.cancel()

@@ -136,7 +136,7 @@ async def test_what_cannot_be_read_is_a_loss(make: Make) -> None:
 def test_every_statement_has_a_name_a_sentence_and_a_use() -> None:
     folder = Path(statements.__file__).parent
     rooms = (folder, folder.parents[1] / "offline")
-    code = "".join(file.read_text() for room in rooms for file in room.glob("*.py"))
+    code = "".join(file.read_text() for room in rooms for file in room.rglob("*.py"))
     for file in (folder / "sql").glob("*.sql"):
         if file.name == "pragmas.sql" or "schema" in file.name:
             continue

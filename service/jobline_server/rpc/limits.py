@@ -19,7 +19,7 @@ DELIVERY_BYTES_TARGET = 2 << 20
 # Single jobs and runs of one message, which take a microsecond and more each to write.
 DELIVERY_FIELDS_MAX = 5_000
 
-# Open calls of one connection to grpcio, streams included, about 20 KB of memory each; the client
+# Open calls of one connection, streams included, about 20 KB of memory each; the client
 # queues the rest. Without a bound, a connection that begins or resets calls as fast as it can would
 # fill the memory and delay all others. Calls that gRPC has not cleaned up yet count too, and calls
 # over the bound are UNAVAILABLE, so it is higher than what one client needs.

@@ -23,6 +23,7 @@ from pygrpc_native import EVENT_CANCEL, NativeGrpcFront
 from jobline_server.rpc.admission import Admission
 from jobline_server.rpc.delivery import handle_untaken
 from jobline_server.rpc.guard import UnaryAnswer
+from jobline_server.rpc.limits import CONNECTION_CALLS_MAX
 from jobline_server.rpc.listening import UNIX, CannotServe, check_address, has_listener
 from jobline_server.rpc.unread import UnreadReplies
 
@@ -103,6 +104,7 @@ class NativePort:
             keepalive_timeout_ms=options["grpc.keepalive_timeout_ms"],
             keepalive_permit_without_calls=bool(options["grpc.keepalive_permit_without_calls"]),
             reuse_port=bool(options["grpc.so_reuseport"]),
+            max_concurrent_streams=CONNECTION_CALLS_MAX,
         )
         self._reads_metadata = reads_metadata
         self._answers = list(answers.items())

@@ -48,6 +48,7 @@ _FATAL = (
     errors.InvalidArgument,
     errors.NotServed,
     errors.PermissionDenied,
+    errors.TooLarge,  # it declares more than a stream may: 1,000 handlers
     errors.Unauthenticated,
 )
 
