@@ -6,9 +6,11 @@ import asyncio
 import logging
 
 import pytest
+from google.protobuf.timestamp_pb2 import Timestamp
 
 from jobline import Client, NotConnected, QueueFull
 from jobline.outbox import Outbox, Relay
+from jobline.v1 import job_pb2
 from jobline_server.testing import ServerProcess
 from tests.client.live.either import in_thread
 from tests.client.live.working import said
@@ -74,6 +76,35 @@ async def test_a_job_that_is_refused_for_good_stands_aside(database, client, cap
         assert OUTBOX.retry_failed(tx) == 1
     assert (await in_thread(relay.run_once)).pushed == 1
     relay.close()
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        b"\xff\xff\xff",
+        job_pb2.NewJob(run_at=Timestamp(seconds=400_000_000_000)).SerializeToString(),
+    ],
+    ids=["no-message", "no-time"],
+)
+async def test_a_row_that_cannot_be_read_stands_aside(database, client, job):
+    """It stops neither its queue nor others."""
+    queue = f"unreadable-{database.kind}-{len(job)}"
+    (bad,) = written(database, queue, 1)
+    written(database, queue, 2)
+    written(database, f"other-{queue}", 3)
+    mark = "?" if database.kind == "sqlite" else "%s"
+    with database.transaction() as tx:
+        tx.cursor().execute(
+            f"UPDATE jobline_outbox SET job = {mark} WHERE id = {mark}", (job, bad)
+        )
+    relay = Relay(database.connect, client)
+    done = await in_thread(relay.run_once)
+    relay.close()
+    assert (done.pushed, done.failed) == (2, 1)
+    with database.transaction() as tx:
+        (row,) = OUTBOX.failed(tx)
+    assert row.id == bad
+    assert "cannot be read" in row.error
 
 
 async def test_a_queue_that_is_full_holds_up_no_other(database, client, caplog):
