@@ -25,6 +25,7 @@ from jobline._values import Pushed, short
 from jobline.errors import (
     AlreadyExists,
     FailedPrecondition,
+    IdempotencyMismatch,
     InvalidArgument,
     JoblineError,
     NotFound,
@@ -32,6 +33,7 @@ from jobline.errors import (
     QueueNotCreated,
     ResourceExhausted,
     TooLarge,
+    UniqueKeyHeld,
 )
 from jobline.outbox._outbox import Outbox
 from jobline.outbox._relayed import Relayed
@@ -223,19 +225,45 @@ class Relay:
 
     def _settle(self, tx: Transaction, rows: Sequence[_Row], pushed: Sequence[Pushed]) -> Relayed:
         done = Relayed()
-        stored = []
+        stored, refused = [], []
         for row, one in zip(rows, pushed, strict=True):
             if one.outcome is PushOutcome.REFUSED:
-                error = AlreadyExists("another job has this key, or its unique key is held")
-                done = done + self._fail(tx, row[0], row[1], error)
+                refused.append(row)
             else:
                 stored.append(row[0])
                 is_repeated = one.outcome is PushOutcome.DUPLICATE
                 done = done + Relayed(pushed=1, repeated=int(is_repeated))
-        if stored:
-            marks = ", ".join("?" * len(stored))
-            tx.execute(f"DELETE FROM {self._table} WHERE id IN ({marks})", *stored)
+        self._delete(tx, stored)
+        for row in refused:
+            done = done + self._settle_refused(tx, row)
         return done
+
+    def _settle_refused(self, tx: Transaction, row: _Row) -> Relayed:
+        """Settles a row whose job key is known with another payload, or whose unique key is held.
+
+        With a codec the first is the row itself, pushed before a relay died, and sealed with
+        another key since: nobody else has its id as a key.
+        """
+        id_, queue, job = row
+        if self._client._connection.codec is None:  # noqa: SLF001  # of the same package
+            error = AlreadyExists("another job has this key, or its unique key is held")
+            return self._fail(tx, id_, queue, error)
+        is_repeated = False
+        try:
+            # The refusal of a whole call says which of both it is.
+            (pushed,) = self._client.push_many(queue, [job])
+            is_repeated = pushed.outcome is PushOutcome.DUPLICATE
+        except IdempotencyMismatch:
+            is_repeated = True
+        except UniqueKeyHeld as held:
+            return self._fail(tx, id_, queue, held)
+        self._delete(tx, [id_])
+        return Relayed(pushed=1, repeated=int(is_repeated))
+
+    def _delete(self, tx: Transaction, ids: Sequence[str]) -> None:
+        if ids:
+            marks = ", ".join("?" * len(ids))
+            tx.execute(f"DELETE FROM {self._table} WHERE id IN ({marks})", *ids)
 
     def _fail(self, tx: Transaction, id_: str, queue: str, error: JoblineError) -> Relayed:
         logger.error("the job %s of an outbox, for queue %s, is refused: %s", id_, queue, error)
