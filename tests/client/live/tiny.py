@@ -43,6 +43,7 @@ class TinyServer:
         self.pushes: list[pb.PushRequest] = []
         self.given_back: list[pb.PullRequest] = []
         self.lost_answers: Counter[str] = Counter()
+        self.polite_ends: Counter[str] = Counter()
         self.refusals: dict[str, deque[tuple[grpc.StatusCode, str, tuple[Any, ...]] | None]] = {}
         self.gates: dict[str, asyncio.Event] = {}
         self.ports: list[StreamPort] = []
@@ -59,6 +60,10 @@ class TinyServer:
     def lose_answers(self, method: str, times: int = 1) -> None:
         """The call happens, and its caller is told UNAVAILABLE."""
         self.lost_answers[method] += times
+
+    def end_politely(self, method: str, times: int = 1) -> None:
+        """The call ends OK, and has said nothing."""
+        self.polite_ends[method] += times
 
     def refuse(
         self,
@@ -156,6 +161,9 @@ class TinyServer:
     ) -> AsyncIterator[pb.WaitResponse]:
         self.calls["Wait"] += 1
         self._change.set()
+        if self.polite_ends["Wait"]:
+            self.polite_ends["Wait"] -= 1
+            return
         remaining = list(request.ids)
         try:
             async with asyncio.timeout(request.timeout.ToNanoseconds() / 1e9):
