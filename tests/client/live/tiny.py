@@ -51,6 +51,7 @@ class TinyServer:
         # So long that nobody takes a busy machine for a silent server.
         self.heartbeat = 20.0
         self.is_silent = False
+        self.greeting: pb.StreamResponse | None = None  # said to each stream that opens
         self.address = ""
         self._change = asyncio.Event()
         self._server: aio.Server | None = None
