@@ -50,6 +50,7 @@ class TinyServer:
         self.frames_heard = 0
         # So long that nobody takes a busy machine for a silent server.
         self.heartbeat = 20.0
+        self.wrong_count: int | None = None  # what pushes are told in place of theirs
         self.is_silent = False
         self.greeting: pb.StreamResponse | None = None  # said to each stream that opens
         self.address = ""
@@ -130,7 +131,10 @@ class TinyServer:
 
     async def _push(self, request: pb.PushRequest) -> pb.PushResponse:
         self.pushes.append(request)
-        return self.store.push(request)
+        response = self.store.push(request)
+        if self.wrong_count is not None:
+            response.count = self.wrong_count
+        return response
 
     async def _pull(self, request: pb.PullRequest) -> pb.PullResponse:
         queues = [entry.queue for entry in request.queues]
