@@ -25,6 +25,14 @@ if TYPE_CHECKING:
 
 MARK = "jobline(start=None, **settings): the first time of the clock, and settings of the server"
 
+_OF_ANOTHER_SERVER = (
+    "JOBLINE_TOKEN",
+    "JOBLINE_TLS",
+    "JOBLINE_TLS_CA",
+    "JOBLINE_TLS_CERTIFICATE",
+    "JOBLINE_TLS_KEY",
+)
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """Registers the mark."""
@@ -49,12 +57,15 @@ def jobline(
 
     `@pytest.mark.jobline(start="2026-03-01T09:00:00Z", max_payload_bytes="1MiB")` sets the first
     time of its clock (default: now), and settings. `Client()`, `AsyncClient()` and `Worker()` of
-    the program under test find it by JOBLINE_SERVER.
+    the program under test find it by JOBLINE_SERVER; token, TLS and settings that the environment
+    has for another server are left out.
     """
     from jobline_server.testing.fixture import kit_of  # noqa: PLC0415  # as said above
 
     mark = request.node.get_closest_marker("jobline")
     is_async = inspect.iscoroutinefunction(getattr(request.node, "obj", None))
+    for name in _OF_ANOTHER_SERVER:
+        monkeypatch.delenv(name, raising=False)
     with kit_of(jobline_loop, mark.kwargs if mark else {}, is_async=is_async) as kit:
         monkeypatch.setenv("JOBLINE_SERVER", kit.address)
         yield kit

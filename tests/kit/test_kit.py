@@ -8,7 +8,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from jobline import Client, Context, Dead, JobState, JobType, Snooze, Worker, job
-from jobline_server.testing import AsyncJobline, Jobline
+from jobline_server.config import ConfigurationError
+from jobline_server.testing import AsyncJobline, Jobline, running_server
+from jobline_server.testing.given_settings import given_settings
 
 START = datetime(2026, 3, 1, 9, tzinfo=UTC)
 
@@ -16,6 +18,43 @@ START = datetime(2026, 3, 1, 9, tzinfo=UTC)
 @job(queue="numbers")
 def double(number: int) -> int:
     return 2 * number
+
+
+@pytest.fixture
+def variables_of_another_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in the shell of somebody who works on a real one."""
+    for name, value in {
+        "JOBLINE_COMMAND": "/opt/jobline",
+        "JOBLINE_TOKEN": "jl_x",
+        "JOBLINE_TLS": "1",
+        "JOBLINE_TLS_CERTIFICATE": "/nowhere.pem",
+        "JOBLINE_CONFIG": "/nowhere.toml",
+        "JOBLINE_DATA": "/nowhere",
+        "JOBLINE_HISTORY": "/nowhere",
+        "JOBLINE_MAX_PAYLOAD_BYTES": "1KiB",
+        "JOBLINE_NO_SUCH": "x",
+    }.items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.mark.usefixtures("variables_of_another_server")
+class TestEnvironment:
+    """A test is the same in every shell."""
+
+    def test_the_environment_sets_nothing(self, jobline: Jobline) -> None:
+        with Client() as client:
+            pushed = client.push("mail", b"x" * 2_000)
+        assert jobline.client.jobs.get(pushed.id).queue == "mail"
+
+    async def test_nor_for_a_server_in_the_loop_of_a_test(self) -> None:
+        async with running_server() as server:
+            assert server.address.startswith("127.0.0.1:")
+            assert server.server.settings.max_payload_bytes > 1_024
+
+
+def test_a_wrong_setting_of_a_test_is_named() -> None:
+    with pytest.raises(ConfigurationError, match=r"shards: .*given: shards=-1"):
+        given_settings({"shards": -1})
 
 
 def test_each_test_has_an_empty_server(jobline: Jobline) -> None:

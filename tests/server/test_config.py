@@ -194,7 +194,18 @@ def test_an_empty_path_of_a_socket_is_none(monkeypatch: pytest.MonkeyPatch) -> N
     assert load_settings().unix_socket is None
 
 
-@pytest.mark.parametrize("name", ["JOBLINE_SERVER", "JOBLINE_JOB_ID"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "JOBLINE_SERVER",
+        "JOBLINE_TOKEN",
+        "JOBLINE_TLS",
+        "JOBLINE_TLS_CA",
+        "JOBLINE_JOB_ID",
+        "JOBLINE_COMMAND",
+        "JOBLINE_PIPELINE_TABLES",
+    ],
+)
 def test_variables_of_the_client_are_left_alone(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both run on one machine."""
     monkeypatch.setenv(name, "x")

@@ -27,12 +27,16 @@ from jobline._server_values import WatchedEvent
 from jobline._times import Seconds, from_timestamp, seconds_of, to_duration
 from jobline._values import Failed, JobError, QueueWeight
 from jobline._watched import watched_events
-from jobline.errors import InvalidArgument, WaitTimeout
+from jobline.errors import ErrorFacts, Internal, InvalidArgument, WaitTimeout
 from jobline.v1 import event_pb2, job_pb2
 from jobline.v1 import job_service_pb2 as pb
 
 # A reply, a frame or a page of the server; requests are bounded by the server.
 MESSAGE_BYTES_MAX = 64 << 20
+
+# An answer that no Jobline server gives.
+NOT_OURS = ErrorFacts(reason="UNEXPECTED_ANSWER")
+_FINAL = frozenset({JobState.COMPLETED, JobState.DEAD, JobState.CANCELLED, JobState.EXPIRED})
 
 Lease = LeasedJob | tuple[int, int]
 """A job in hand, or its (id, delivery)."""
@@ -205,17 +209,32 @@ class Waiting:
         return message_of(pb.WaitRequest, ids=ids, timeout=left, partials=self._partials)
 
     def take(self, response: pb.WaitResponse) -> JobEnd:
-        """Handles a response; returns the job's end."""
-        self.remaining.pop(response.id, None)
-        return JobEnd.from_message(response)
+        """Handles a response; returns the job's end. Raises Internal for what is none, or another
+        job's.
+        """
+        self._refuse_another(response)
+        end = JobEnd.from_message(response)
+        if not end.not_found and end.state not in _FINAL:
+            raise Internal(
+                f"the answer to a wait says that job {end.id} ended {end.state.name}", NOT_OURS
+            )
+        del self.remaining[end.id]
+        return end
+
+    def _refuse_another(self, response: pb.WaitResponse) -> None:
+        if response.id not in self.remaining:
+            raise Internal(
+                f"the answer to a wait is of job {response.id}, which was not asked for", NOT_OURS
+            )
 
     def take_piece(self, response: pb.WaitResponse) -> Partial | None:
         """Handles a response; returns the piece in it, None if it has none, or one that came
-        before.
+        before. Raises Internal as `take` does.
         """
         if not response.partial:
-            self.remaining.pop(response.id, None)
+            self.take(response)
             return None
+        self._refuse_another(response)
         seen = self._seen
         self._seen = response.partial_delivery, response.partial_number
         if seen >= self._seen and seen[0] == self._seen[0]:

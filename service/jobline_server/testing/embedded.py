@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from jobline_server.app import Server
-from jobline_server.config import load_settings
 from jobline_server.runtime.clock import ManualClock
 from jobline_server.runtime.runtime import Runtime
+from jobline_server.testing.given_settings import given_settings
 
 # The defaults of tests: free ports, no ballast, no time for workers at a stop.
 FOR_TESTS: dict[str, Any] = {
@@ -65,13 +65,13 @@ async def running_server(
     **settings: Any,
 ) -> AsyncIterator[RunningServer]:
     """Runs a server for the length of the block. Without `data` it gets a temporary directory.
-    `settings` are those of `jobline_server.config.Settings`. With a `clock`, time moves only by
-    `advance`.
+    `settings` are those of `jobline_server.config.Settings`; those of the environment are ignored.
+    With a `clock`, time moves only by `advance`.
     """
     with tempfile.TemporaryDirectory(prefix="jobline-") as folder:
         directory = data or Path(folder)
         flags = {**FOR_TESTS, "data": directory, "transport": transport, **settings}
-        server = Server(load_settings(flags), clock)
+        server = Server(given_settings(flags), clock)
         await server.start()
         try:
             yield RunningServer(server, directory)

@@ -11,9 +11,9 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from jobline_server.config import load_settings
 from jobline_server.dev.memory_directory import memory_directory
 from jobline_server.dev.servers import Controls, ManualServer
+from jobline_server.testing.given_settings import given_settings
 
 T = TypeVar("T")
 
@@ -80,7 +80,7 @@ def kit_server(loop: ServerLoop, start_ms: int | None, **settings: Any) -> Itera
         flags = {**SETTINGS, "unix_socket": str(socket), "data": folder, **settings}
 
         async def start() -> ManualServer:
-            server = ManualServer(load_settings(flags), start_ms=start_ms)
+            server = ManualServer(given_settings(flags), start_ms=start_ms)
             await server.start()
             return server
 

@@ -253,3 +253,19 @@ async def test_pushes_hold_no_place_in_the_tables_of_keys(client):
         await client("push", "calls", b"x")
         await client("push_many", "calls", [b"x", {"a": number}])
     assert (await client("admin.stats")).keys == before
+
+
+@pytest.mark.parametrize("count", [1, 0, -3, 2**31 - 1])
+async def test_an_answer_that_speaks_of_other_jobs_says_nothing(tiny, either, count):
+    """They may be stored or not, whichever call pushed them; it is not asked again."""
+    tiny.wrong_count = count
+    calls = [
+        either("push_many", "q", [b"1", b"2"]),
+        either("push_many", "q", [NewJob(b"1", job_key="a"), b"2"]),
+        either("push_payloads", "q", [b"1", b"2"]),
+        either("push_payloads", "q", [b"1", b"2"], unique_keys=["a", None]),
+    ]
+    for call in [*calls, *([either("push", "q", b"1")] if count != 1 else [])]:
+        with pytest.raises(OutcomeUnknown, match=rf"the answer speaks of {count}$"):
+            await call
+    assert tiny.calls["Push"] == len(calls) + (count != 1)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import grpc
 import pytest
 
-from jobline import ClientClosed, JoblineError, OutcomeUnknown, Unavailable
+from jobline import ClientClosed, JoblineError, OutcomeUnknown, Unavailable, WaitTimeout
 
 
 async def ended(tiny, count):
@@ -25,6 +26,21 @@ async def test_a_wait_goes_on_after_its_connection_broke(tiny, either):
     ends = await either("wait", *ids, timeout=20)
     assert [end.value() for end in ends] == [0, 1, 2]
     assert tiny.calls["Wait"] == 3
+
+
+async def test_a_wait_that_ends_early_goes_on(tiny, either):
+    """That the time is over is for the client to say; it does not ask in a hurry."""
+    (id_,) = await ended(tiny, 1)
+    tiny.end_politely("Wait", 2)
+    assert (await either("wait_one", id_, timeout=20)).value() == 0
+    assert tiny.calls["Wait"] == 3
+    (id_,) = tiny.push("q", b"")
+    tiny.end_politely("Wait", 1_000)
+    began = time.monotonic()
+    with pytest.raises(WaitTimeout, match=r"within 0\.3 s"):
+        await either("wait_one", id_, timeout=0.3)
+    assert time.monotonic() - began >= 0.3
+    assert tiny.calls["Wait"] < 3 + 12
 
 
 async def test_a_wait_without_a_server_says_so(tiny, either):

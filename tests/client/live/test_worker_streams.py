@@ -174,6 +174,20 @@ async def test_a_stream_that_is_asked_to_move_takes_its_leases_along(tiny, held)
     assert (held.runs, held.stats.lost) == (1, 0)
 
 
+async def test_a_server_that_sends_each_stream_away_is_asked_with_pauses(tiny, held):
+    """Of 0.1, 0.2, 0.4 and 0.8 s at most, each drawn from its upper half."""
+    tiny.greeting = goaway(0)
+    began = time.monotonic()
+    async with working(held):
+        await tiny.until(lambda: tiny.calls["Stream"] == 5)
+        assert time.monotonic() - began >= 0.75
+        tiny.greeting = None
+        tiny.push("q", b"")
+        await held.started.wait()
+        held.go.set()
+        await tiny.until(lambda: tiny.jobs(COMPLETED))
+
+
 async def test_a_server_that_leaves_is_told_how_everything_ended(tiny, held):
     """With a delay: what runs is settled first, then the worker moves."""
     tiny.push("q", b"")

@@ -43,13 +43,16 @@ class TinyServer:
         self.pushes: list[pb.PushRequest] = []
         self.given_back: list[pb.PullRequest] = []
         self.lost_answers: Counter[str] = Counter()
+        self.polite_ends: Counter[str] = Counter()
         self.refusals: dict[str, deque[tuple[grpc.StatusCode, str, tuple[Any, ...]] | None]] = {}
         self.gates: dict[str, asyncio.Event] = {}
         self.ports: list[StreamPort] = []
         self.frames_heard = 0
         # So long that nobody takes a busy machine for a silent server.
         self.heartbeat = 20.0
+        self.wrong_count: int | None = None  # what pushes are told in place of theirs
         self.is_silent = False
+        self.greeting: pb.StreamResponse | None = None  # said to each stream that opens
         self.address = ""
         self._change = asyncio.Event()
         self._server: aio.Server | None = None
@@ -59,6 +62,10 @@ class TinyServer:
     def lose_answers(self, method: str, times: int = 1) -> None:
         """The call happens, and its caller is told UNAVAILABLE."""
         self.lost_answers[method] += times
+
+    def end_politely(self, method: str, times: int = 1) -> None:
+        """The call ends OK, and has said nothing."""
+        self.polite_ends[method] += times
 
     def refuse(
         self,
@@ -124,7 +131,10 @@ class TinyServer:
 
     async def _push(self, request: pb.PushRequest) -> pb.PushResponse:
         self.pushes.append(request)
-        return self.store.push(request)
+        response = self.store.push(request)
+        if self.wrong_count is not None:
+            response.count = self.wrong_count
+        return response
 
     async def _pull(self, request: pb.PullRequest) -> pb.PullResponse:
         queues = [entry.queue for entry in request.queues]
@@ -156,6 +166,9 @@ class TinyServer:
     ) -> AsyncIterator[pb.WaitResponse]:
         self.calls["Wait"] += 1
         self._change.set()
+        if self.polite_ends["Wait"]:
+            self.polite_ends["Wait"] -= 1
+            return
         remaining = list(request.ids)
         try:
             async with asyncio.timeout(request.timeout.ToNanoseconds() / 1e9):

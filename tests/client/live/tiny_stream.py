@@ -125,6 +125,8 @@ class StreamPort:
         )
         opened.heartbeat_interval.FromNanoseconds(int(self.server.heartbeat * 1e9))
         self.say(pb.StreamResponse(opened=opened))
+        if self.server.greeting is not None:
+            self.say(self.server.greeting)
 
     def _settle(self, settle: pb.StreamSettle) -> None:
         if self.refuses_settles:

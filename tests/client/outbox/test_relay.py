@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 
 import pytest
+from google.protobuf.timestamp_pb2 import Timestamp
 
 from jobline import Client, NotConnected, QueueFull
+from jobline.codec import Codec, KeyMap
 from jobline.outbox import Outbox, Relay
+from jobline.v1 import job_pb2
 from jobline_server.testing import ServerProcess
 from tests.client.live.either import in_thread
 from tests.client.live.working import said
@@ -26,6 +30,21 @@ def stats(database):
         return OUTBOX.stats(tx)
 
 
+def rows_of(database):
+    return database.query("SELECT id, queue, job, size, written_at_ms FROM jobline_outbox")
+
+
+def put_back(database, rows):
+    """As if the relay had died before its commit."""
+    mark = "?" if database.kind == "sqlite" else "%s"
+    with database.transaction() as tx:
+        tx.cursor().executemany(
+            "INSERT INTO jobline_outbox (id, queue, job, size, written_at_ms)"
+            f" VALUES ({', '.join([mark] * 5)})",
+            rows,
+        )
+
+
 async def emptied(database):
     """Waits until all rows are pushed: a table tells nobody of itself."""
     while stats(database).waiting:  # noqa: ASYNC110  # as said
@@ -36,20 +55,37 @@ async def test_a_row_whose_deletion_was_lost_is_pushed_once(database, client):
     """The server answers with the job that it has."""
     queue = f"once-{database.kind}"
     written(database, queue, 1, 2)
-    rows = database.query("SELECT id, queue, job, size, written_at_ms FROM jobline_outbox")
+    rows = rows_of(database)
     relay = Relay(database.connect, client)
     assert (await in_thread(relay.run_once)).repeated == 0
-    mark = "?" if database.kind == "sqlite" else "%s"
-    with database.transaction() as tx:  # as if the relay had died before its commit
-        tx.cursor().executemany(
-            "INSERT INTO jobline_outbox (id, queue, job, size, written_at_ms)"
-            f" VALUES ({', '.join([mark] * 5)})",
-            rows,
-        )
+    put_back(database, rows)
     done = await in_thread(relay.run_once)
     relay.close()
     assert (done.pushed, done.repeated, stats(database).waiting) == (2, 2, 0)
     assert (await in_thread(client.queues.get, queue)).pushed_total == 2
+
+
+async def test_a_row_that_was_stored_under_another_key_of_the_codec_is_a_repeat(database, server):
+    """The same row, sealed anew, is another payload; a unique key that is held is a refusal."""
+    queue, keys = f"sealed-{database.kind}", {"old": os.urandom(32), "new": os.urandom(32)}
+    current = "old"
+    with Client(server.address, codec=Codec(KeyMap(keys, current=lambda _: current))) as client:
+        relay = Relay(database.connect, client)
+        written(database, queue, 1, 2)
+        written(database, queue, 3, unique_key="u", unique_mode="reject")
+        rows = rows_of(database)
+        assert (await in_thread(relay.run_once)).pushed == 3
+        put_back(database, rows)
+        written(database, queue, 4, unique_key="u", unique_mode="reject")
+        current = "new"
+        done = await in_thread(relay.run_once)
+        relay.close()
+        assert (done.pushed, done.repeated, done.failed) == (3, 3, 1)
+        with database.transaction() as tx:
+            (row,) = OUTBOX.failed(tx)
+        assert "UniqueKeyHeld" in row.error
+        assert stats(database).waiting == 0
+        assert (await in_thread(client.queues.get, queue)).pushed_total == 3
 
 
 async def test_a_job_that_is_refused_for_good_stands_aside(database, client, caplog):
@@ -74,6 +110,33 @@ async def test_a_job_that_is_refused_for_good_stands_aside(database, client, cap
         assert OUTBOX.retry_failed(tx) == 1
     assert (await in_thread(relay.run_once)).pushed == 1
     relay.close()
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        b"\xff\xff\xff",
+        job_pb2.NewJob(run_at=Timestamp(seconds=400_000_000_000)).SerializeToString(),
+    ],
+    ids=["no-message", "no-time"],
+)
+async def test_a_row_that_cannot_be_read_stands_aside(database, client, job):
+    """It stops neither its queue nor others."""
+    queue = f"unreadable-{database.kind}-{len(job)}"
+    (bad,) = written(database, queue, 1)
+    written(database, queue, 2)
+    written(database, f"other-{queue}", 3)
+    mark = "?" if database.kind == "sqlite" else "%s"
+    with database.transaction() as tx:
+        tx.cursor().execute(f"UPDATE jobline_outbox SET job = {mark} WHERE id = {mark}", (job, bad))
+    relay = Relay(database.connect, client)
+    done = await in_thread(relay.run_once)
+    relay.close()
+    assert (done.pushed, done.failed) == (2, 1)
+    with database.transaction() as tx:
+        (row,) = OUTBOX.failed(tx)
+    assert row.id == bad
+    assert "cannot be read" in row.error
 
 
 async def test_a_queue_that_is_full_holds_up_no_other(database, client, caplog):

@@ -92,5 +92,5 @@ def test_piece_that_comes_again_after_a_broken_connection_is_given_once():
     order = [(7, 5), (7, 6), (7, 5), (7, 6), (7, 7), (8, 1), (8, 1), (8, 2)]
     given = [one for one in order if waiting.take_piece(response(*one)) is not None]
     assert given == [(7, 5), (7, 6), (7, 7), (8, 1), (8, 2)]
-    assert waiting.take_piece(pb.WaitResponse(id=1)) is None
+    assert waiting.take_piece(pb.WaitResponse(id=1, not_found=True)) is None
     assert waiting.request(2) is None

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import pytest
+
+from jobline import Internal
 from jobline._requests import Waiting, Watching
-from jobline.v1 import event_pb2
+from jobline.v1 import event_pb2, job_pb2
 from jobline.v1 import job_service_pb2 as pb
+
+
+def ended(id_: int) -> pb.WaitResponse:
+    return pb.WaitResponse(id=id_, state=job_pb2.JOB_STATE_COMPLETED)
 
 
 def test_what_was_told_is_not_asked_for_again():
     """And the time goes on from the first request."""
     waiting = Waiting(100.0, [1, 2, 3], 10)
     waiting.request(100.0)
-    waiting.take(pb.WaitResponse(id=2))
+    waiting.take(ended(2))
     again = waiting.request(104.0)
     assert again is not None
     assert (list(again.ids), again.timeout.seconds) == ([1, 3], 6)
@@ -30,7 +37,7 @@ def test_nothing_is_asked_when_everything_was_told():
     """An answer may be complete although its connection broke."""
     waiting = Waiting(100.0, [1], 10)
     waiting.request(100.0)
-    waiting.take(pb.WaitResponse(id=1))
+    waiting.take(ended(1))
     assert waiting.request(101.0) is None
 
 
@@ -54,3 +61,26 @@ def test_pieces_that_come_again_on_a_new_connection_are_not_given_twice():
     assert seen == [5, 6, 7, 5]
     other = pb.WatchResponse(events=[event_pb2.Event(kind=event_pb2.EVENT_KIND_LEASED)] * 2)
     assert len(list(watching.take(other))) == 2
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        ended(2),
+        pb.WaitResponse(id=2, not_found=True),
+        pb.WaitResponse(id=2, partial=b"x"),
+        pb.WaitResponse(id=1),
+        pb.WaitResponse(id=1, state=job_pb2.JOB_STATE_ACTIVE),
+        pb.WaitResponse(id=1, state=job_pb2.JOB_STATE_STALE),
+    ],
+    ids=["another", "another-gone", "another-piece", "no-state", "active", "stale"],
+)
+def test_an_answer_that_is_no_end_of_a_job_that_was_asked_for_is_refused(answer):
+    """It would be told as the end of that job, or end the wait for another."""
+    waiting = Waiting(100.0, [1], 10, partials=True)
+    with pytest.raises(Internal, match=r"the answer to a wait"):
+        waiting.take_piece(answer)
+    assert list(waiting.remaining) == [1]
+    if not answer.partial:
+        with pytest.raises(Internal, match=r"the answer to a wait"):
+            waiting.take(answer)

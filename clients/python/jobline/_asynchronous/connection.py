@@ -21,6 +21,7 @@ from jobline._backoff import RETRY
 from jobline._channel import open_aio_channel
 from jobline._forks import PerProcess
 from jobline._identity import Identity
+from jobline._push.answers import refuse_misfit
 from jobline._push.calls import REPEAT_SECONDS_MAX
 from jobline._push.messages import TRY_SECONDS_MAX, TRY_SHARE
 from jobline._push.producers import PushCalls
@@ -278,7 +279,9 @@ class Connection:
             return await wire.jobs.Push(request, timeout=self.try_timeout, metadata=self.of_call())
 
     async def push(self, request: pb.PushRequest) -> pb.PushResponse:
-        """Pushes, and repeats the call until there is a definite reply or no time is left."""
+        """Pushes, and repeats the call until there is a definite reply or no time is left. Raises
+        OutcomeUnknown, too, for a reply that does not fit the request.
+        """
         with self.calls.numbered(request) as request_id:
             return await self._push(request, request_id)
 
@@ -290,6 +293,7 @@ class Connection:
             try:
                 response = await self.try_push(request)
                 self.trouble.ended()
+                refuse_misfit(response, len(request.payloads) + len(request.jobs))
                 return response  # noqa: TRY300  # an answer after the try would need a flag
             except JoblineError as error:
                 pause = RETRY.after(tries, random.random)

@@ -54,7 +54,7 @@ class Observer:
                 if piece is not None:
                     yield piece
                 elif response.not_found:
-                    raise waiting.take(response).exception()
+                    raise JobEnd.from_message(response).exception()
         if waiting.remaining:
             raise waiting.timed_out()
 
@@ -78,7 +78,12 @@ class Observer:
                     raise
                 await sleep(pause)
             else:
-                return
+                # It was told to keep the wait open until then: the call has broken politely.
+                left = waiting.until - now()
+                if left <= 0 or not waiting.remaining:
+                    return
+                tries += 1
+                await sleep(min(RETRY.after(tries, random.random), left))
 
     async def wait_one(self, id_: int, *, timeout: Seconds = 60) -> JobEnd:
         """Returns how one job ended. Raises WaitTimeout if it has not ended in time, and the errors

@@ -18,6 +18,7 @@ from jobline._backoff import RETRY
 from jobline._channel import open_channel
 from jobline._forks import PerProcess
 from jobline._identity import Identity
+from jobline._push.answers import refuse_misfit
 from jobline._push.calls import REPEAT_SECONDS_MAX
 from jobline._push.messages import TRY_SECONDS_MAX, TRY_SHARE
 from jobline._push.producers import PushCalls
@@ -250,7 +251,9 @@ class Connection:
         return self.jobs.Push.future(request, timeout=self.try_timeout, metadata=self.of_call())
 
     def push(self, request: pb.PushRequest) -> pb.PushResponse:
-        """Pushes, and repeats the call until there is a definite reply or no time is left."""
+        """Pushes, and repeats the call until there is a definite reply or no time is left. Raises
+        OutcomeUnknown, too, for a reply that does not fit the request.
+        """
         self.reach()
         with self.calls.numbered(request) as request_id:
             return self._push(request, request_id)
@@ -266,6 +269,7 @@ class Connection:
                         request, timeout=self.try_timeout, metadata=self.of_call()
                     )
                 self.trouble.ended()
+                refuse_misfit(response, len(request.payloads) + len(request.jobs))
                 return response  # noqa: TRY300  # an answer after the try would need a flag
             except JoblineError as error:
                 pause = RETRY.after(tries, random.random)

@@ -22,13 +22,9 @@ def pushed_of(response: pb.PushResponse, count: int) -> list[Pushed]:
     """Returns the outcome of each of `count` pushed jobs, in order. Raises Internal if the reply
     does not fit the request.
     """
+    refuse_misfit(response, count)
     level = known(AckLevel, response.ack_level)
-    exceptions = {entry.index: entry for entry in response.exceptions if 0 <= entry.index < count}
-    not_stored = [index for index, entry in exceptions.items() if not _is_stored(entry)]
-    if response.count + len(not_stored) != count:
-        raise Internal(
-            f"{count} jobs were pushed, and the answer speaks of {response.count}", _NOT_OURS
-        )
+    exceptions = _exceptions(response, count)
     created = PushOutcome.CREATED
     if not exceptions:
         first = response.first_id
@@ -42,6 +38,19 @@ def pushed_of(response: pb.PushResponse, count: int) -> list[Pushed]:
         job_id = next(created_ids) if entry is None or _is_stored(entry) else entry.id
         pushed.append(Pushed(job_id, outcome, level))
     return pushed
+
+
+def refuse_misfit(response: pb.PushResponse, count: int) -> None:
+    """Raises Internal if the reply is none to a push of `count` jobs."""
+    not_stored = sum(not _is_stored(entry) for entry in _exceptions(response, count).values())
+    if response.count + not_stored != count:
+        raise Internal(
+            f"{count} jobs were pushed, and the answer speaks of {response.count}", _NOT_OURS
+        )
+
+
+def _exceptions(response: pb.PushResponse, count: int) -> dict[int, pb.PushException]:
+    return {entry.index: entry for entry in response.exceptions if 0 <= entry.index < count}
 
 
 def _is_stored(entry: pb.PushException) -> bool:

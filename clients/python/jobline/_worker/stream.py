@@ -119,6 +119,10 @@ class Writer:
         self._wakeup.set()
 
 
+# A stream that lived so long may be followed by another one at once, if the server asks for that.
+STEADY_SECONDS = 1.0
+
+
 class Stream:
     """Keeps a stream open until it is stopped."""
 
@@ -173,7 +177,8 @@ class Stream:
                 began = time.monotonic()
                 error = self._one_call()
                 # A stream that opens and breaks at once is no sign that the next will do better.
-                was_good = self._opened and time.monotonic() - began > RECONNECT.longest
+                lived = time.monotonic() - began
+                was_good = self._opened and lived > RECONNECT.longest
                 tries = 0 if was_good else tries + 1
                 if isinstance(error, _FATAL) and not (self._opened or self._renews(error, tries)):
                     failure = error
@@ -185,7 +190,7 @@ class Stream:
                     self._session.handle_refusal()
                 if error is not None and error.reason == SESSION_TAKEN:
                     self._session.handle_taken()
-                self._pause(error, tries)
+                self._pause(error, tries, lived)
         except Exception as error:
             logger.exception("the stream's thread broke")
             reason = errors.ErrorFacts(reason="WORKER_BROKE")
@@ -198,13 +203,15 @@ class Stream:
         is_late = error.reason == TOKEN_EXPIRED and self._address.identity.is_renewable
         return is_late and tries < RENEWALS_MAX
 
-    def _pause(self, error: JoblineError | None, tries: int) -> None:
+    def _pause(self, error: JoblineError | None, tries: int, lived: float) -> None:
         """Waits before the next stream, as the server or the number of tries demands."""
         if self._stopping.is_set() or self._session.is_over:
             return
         pause = RECONNECT.after(max(tries, 1), random.random)
         if self._goaway is not None:
-            pause = self._goaway.retry_delay * (0.5 + random.random())  # noqa: S311  # spreads load
+            asked = self._goaway.retry_delay * (0.5 + random.random())  # noqa: S311  # spreads load
+            # A server that sends each stream away as it comes is not to be asked without a pause.
+            pause = asked if lived >= STEADY_SECONDS else max(asked, pause)
         elif error is not None:
             pause = as_asked(error.retry_after, pause)
             self._log.broke(error, pause, was_open=self._opened)

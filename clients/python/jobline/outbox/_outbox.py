@@ -117,7 +117,8 @@ class Outbox:
         return OutboxStats(waiting, failed, None if oldest is None else _moment(oldest))
 
     def failed(self, tx: Any, *, limit: int = 100) -> list[OutboxRow]:
-        """Returns up to `limit` jobs that the server refused for good, the oldest first."""
+        """Returns up to `limit` jobs that the server refused for good, or that cannot be
+        read, the oldest first."""
         most = number_given("limit", limit, minimum=1)
         rows = transaction_of(tx).rows(
             f"SELECT id, queue, written_at_ms, error FROM {self.table}"

@@ -20,12 +20,12 @@ from jobline._backoff import RECONNECT
 from jobline._blocking.client import Client
 from jobline._enums import PushOutcome
 from jobline._new_job import NewJob
-from jobline._options import JobOptions
-from jobline._times import Seconds, from_timestamp
+from jobline._times import Seconds
 from jobline._values import Pushed, short
 from jobline.errors import (
     AlreadyExists,
     FailedPrecondition,
+    IdempotencyMismatch,
     InvalidArgument,
     JoblineError,
     NotFound,
@@ -33,18 +33,17 @@ from jobline.errors import (
     QueueNotCreated,
     ResourceExhausted,
     TooLarge,
+    UniqueKeyHeld,
 )
 from jobline.outbox._outbox import Outbox
 from jobline.outbox._relayed import Relayed
-from jobline.outbox._transactions import POSTGRESQL, Transaction, transaction_of
-from jobline.v1 import job_pb2
+from jobline.outbox._rows import rows_of
+from jobline.outbox._transactions import Transaction, transaction_of
 
 logger = logging.getLogger("jobline.outbox")
 
-# Rows of one call: the server takes 1,000, SQLite before 3.32 fewer parameters. And the bytes of
-# their jobs, well below the server's 16 MiB unless one alone is larger.
+# Rows of one call: the server takes 1,000, SQLite before 3.32 fewer parameters.
 ROWS_MAX = 900
-CALL_BYTES_MAX = 8 << 20
 
 # Refusals that are about a job, and would come again.
 _OF_A_JOB = (InvalidArgument, NotFound, AlreadyExists, FailedPrecondition, TooLarge)
@@ -181,10 +180,12 @@ class Relay:
 
     def _relay(self, tx: Transaction) -> Relayed:
         done = Relayed()
-        rows = self._read(tx)
         by_queue: dict[str, list[_Row]] = {}
-        for row in rows:
-            by_queue.setdefault(row[1], []).append(row)
+        for id_, queue, job in rows_of(tx, self._table, self._held_queues(), self._batch):
+            if isinstance(job, JoblineError):
+                done = done + self._fail(tx, id_, queue, job)
+            else:
+                by_queue.setdefault(queue, []).append((id_, queue, job))
         for queue, of_queue in by_queue.items():
             try:
                 done = done + self._push(tx, queue, of_queue)
@@ -207,33 +208,6 @@ class Relay:
         self._held = {queue: until for queue, until in self._held.items() if until > now}
         return list(self._held)
 
-    def _read(self, tx: Transaction) -> list[_Row]:
-        """Returns the first rows, and locks them where the database passes over those of others."""
-        lock = " FOR UPDATE SKIP LOCKED" if tx.dialect == POSTGRESQL else ""
-        held = self._held_queues()
-        others = f" AND queue NOT IN ({', '.join('?' * len(held))})" if held else ""
-        found = tx.rows(
-            f"SELECT id, queue, size FROM {self._table}"
-            f" WHERE error IS NULL{others} ORDER BY id LIMIT ?{lock}",
-            *held,
-            self._batch,
-        )
-        total = 0
-        queues: dict[str, str] = {}
-        for id_, queue, size in found:
-            total += size
-            if total > CALL_BYTES_MAX and queues:
-                break
-            queues[id_] = queue
-        if not queues:
-            return []
-        marks = ", ".join("?" * len(queues))
-        jobs = tx.rows(
-            f"SELECT id, job FROM {self._table} WHERE id IN ({marks}) ORDER BY id",
-            *queues,
-        )
-        return [(id_, queues[id_], _new_job(id_, bytes(job))) for id_, job in jobs]
-
     def _push(self, tx: Transaction, queue: str, rows: Sequence[_Row]) -> Relayed:
         """Pushes rows of one queue. If the server refuses one for good, they go one by one."""
         try:
@@ -242,7 +216,7 @@ class Relay:
             if isinstance(error, QueueNotCreated):
                 raise
             if len(rows) == 1:
-                return self._fail(tx, rows[0], error)
+                return self._fail(tx, rows[0][0], queue, error)
             done = Relayed()
             for row in rows:
                 done = done + self._push(tx, queue, [row])
@@ -251,22 +225,47 @@ class Relay:
 
     def _settle(self, tx: Transaction, rows: Sequence[_Row], pushed: Sequence[Pushed]) -> Relayed:
         done = Relayed()
-        stored = []
+        stored, refused = [], []
         for row, one in zip(rows, pushed, strict=True):
             if one.outcome is PushOutcome.REFUSED:
-                error = AlreadyExists("another job has this key, or its unique key is held")
-                done = done + self._fail(tx, row, error)
+                refused.append(row)
             else:
                 stored.append(row[0])
                 is_repeated = one.outcome is PushOutcome.DUPLICATE
                 done = done + Relayed(pushed=1, repeated=int(is_repeated))
-        if stored:
-            marks = ", ".join("?" * len(stored))
-            tx.execute(f"DELETE FROM {self._table} WHERE id IN ({marks})", *stored)
+        self._delete(tx, stored)
+        for row in refused:
+            done = done + self._settle_refused(tx, row)
         return done
 
-    def _fail(self, tx: Transaction, row: _Row, error: JoblineError) -> Relayed:
-        id_, queue, _ = row
+    def _settle_refused(self, tx: Transaction, row: _Row) -> Relayed:
+        """Settles a row whose job key is known with another payload, or whose unique key is held.
+
+        With a codec the first is the row itself, pushed before a relay died, and sealed with
+        another key since: nobody else has its id as a key.
+        """
+        id_, queue, job = row
+        if self._client._connection.codec is None:  # noqa: SLF001  # of the same package
+            error = AlreadyExists("another job has this key, or its unique key is held")
+            return self._fail(tx, id_, queue, error)
+        is_repeated = False
+        try:
+            # The refusal of a whole call says which of both it is.
+            (pushed,) = self._client.push_many(queue, [job])
+            is_repeated = pushed.outcome is PushOutcome.DUPLICATE
+        except IdempotencyMismatch:
+            is_repeated = True
+        except UniqueKeyHeld as held:
+            return self._fail(tx, id_, queue, held)
+        self._delete(tx, [id_])
+        return Relayed(pushed=1, repeated=int(is_repeated))
+
+    def _delete(self, tx: Transaction, ids: Sequence[str]) -> None:
+        if ids:
+            marks = ", ".join("?" * len(ids))
+            tx.execute(f"DELETE FROM {self._table} WHERE id IN ({marks})", *ids)
+
+    def _fail(self, tx: Transaction, id_: str, queue: str, error: JoblineError) -> Relayed:
         logger.error("the job %s of an outbox, for queue %s, is refused: %s", id_, queue, error)
         tx.execute(
             f"UPDATE {self._table} SET error = ? WHERE id = ?",
@@ -274,15 +273,3 @@ class Relay:
             id_,
         )
         return Relayed(failed=1)
-
-
-def _new_job(id_: str, data: bytes) -> NewJob:
-    """Returns the job of a row, with the id of the row as its key."""
-    message = job_pb2.NewJob.FromString(data)
-    return NewJob(
-        message.data,
-        options=JobOptions.from_message(message.options) if message.HasField("options") else None,
-        job_key=id_,
-        run_at=from_timestamp(message.run_at) if message.HasField("run_at") else None,
-        unique_key=message.options.unique_key or None,
-    )
