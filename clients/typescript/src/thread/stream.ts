@@ -1,4 +1,4 @@
-import { fromBinary, toBinary } from "@bufbuild/protobuf";
+import { toBinary } from "@bufbuild/protobuf";
 import { type ClientDuplexStream, Client as GrpcClient } from "@grpc/grpc-js";
 import { pauseAfter, RECONNECT } from "../backoff.js";
 import { type Address, credentialsOf, metadataOf, ownConnection, targetOf } from "../channel.js";
@@ -6,12 +6,13 @@ import { messageMilliseconds } from "../duration.js";
 import * as errors from "../errors.js";
 import { pathOf } from "../services.js";
 import { errorOf } from "../status.js";
+import { readFrame } from "../stream/frames.js";
 import type { Received } from "../stream/received.js";
 import {
   JobService,
   type StreamGoaway,
   StreamRequestSchema,
-  StreamResponseSchema,
+  type StreamResponse,
 } from "../v1/job_service_pb.js";
 import type { SharedSession } from "./shared_session.js";
 
@@ -160,14 +161,18 @@ export class Stream {
 
   private read(call: Call): Promise<errors.JoblineError | undefined> {
     return new Promise((resolve, reject) => {
-      call.on("data", (bytes: Buffer) => {
+      const onData = (bytes: Buffer) => {
         try {
-          this.handleFrame(bytes);
+          this.handleFrame(readFrame(bytes));
         } catch (error) {
+          call.off("data", onData);
           call.cancel();
-          reject(error);
+          // A mistake of the server: the next stream may do better.
+          if (error instanceof errors.Internal) resolve(error);
+          else reject(error);
         }
-      });
+      };
+      call.on("data", onData);
       call.on("drain", () => {
         this.isWritable = true;
         this.stepSoon();
@@ -182,8 +187,8 @@ export class Stream {
     });
   }
 
-  private handleFrame(bytes: Buffer): void {
-    const received = this.session.handleFrame(fromBinary(StreamResponseSchema, bytes));
+  private handleFrame(frame: StreamResponse): void {
+    const received = this.session.handleFrame(frame);
     if (received.opened) this.handleOpened(received.opened.resumed);
     for (const report of received.reports) {
       if (report.isDead)
