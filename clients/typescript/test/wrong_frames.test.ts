@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Worker } from "@jobline/client";
 import { confirmAll, fakeServer, say } from "./fake_server.js";
-import { signal, TestLogger } from "./server.js";
+import { signal, TestLogger, until } from "./server.js";
 
 const OPENED = { opened: { session: "s", heartbeatInterval: { seconds: 10n } } };
 const NOT_A_FRAME = Buffer.from("\xff\xff\xff'nope'", "latin1");
@@ -34,4 +34,22 @@ test("frames that cannot be read end their stream, and the worker opens another"
   assert.equal(logger.lines.filter((line) => line.includes("cannot be read")).length, 3);
   await worker.stop();
   await finished;
+});
+
+test("a server that asks to move at once, again and again, is not asked without pauses", async () => {
+  const opened: number[] = [];
+  const target = await fakeServer({
+    Stream: (call) => {
+      opened.push(performance.now());
+      confirmAll(call);
+      say(call, OPENED, { goaway: { reason: "moving" } });
+      call.end();
+    },
+  });
+  const worker = new Worker({ target, logger: new TestLogger() }).handle("q", () => undefined);
+  await worker.start();
+  await until("five streams were opened", () => opened.length >= 5);
+  await worker.stop();
+  const [first = 0, , , , fifth = 0] = opened;
+  assert.ok(fifth - first > 700, `at least 50, 100, 200 and 400 ms lie between, not ${fifth - first} in all`);
 });

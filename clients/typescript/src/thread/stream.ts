@@ -22,6 +22,10 @@ type Call = ClientDuplexStream<Uint8Array, Buffer>;
 const FATAL = [errors.InvalidArgument, errors.NotServed, errors.PermissionDenied, errors.Unauthenticated];
 /** Refusals of something on an open stream: sent again, it would be refused again. */
 const MISTAKES = [errors.InvalidArgument, errors.NotServed, errors.ProtocolMistake, errors.TooLarge];
+/** A stream that ends within this many milliseconds is followed by a pause, even if the server asks for none. */
+const SHORT_LIFE = 1_000;
+/** The longest pause of a timer; a longer one would be none. */
+const TIMER_MAX = 2 ** 31 - 1;
 /** The reason of a refusal: another stream has this worker's session. */
 const SESSION_TAKEN = "SESSION_TAKEN";
 
@@ -67,10 +71,11 @@ export class Stream {
       const began = performance.now();
       const error = await this.oneCall();
       // A stream that opens and breaks at once is no sign that the next will do better.
-      const wasGood = this.isOpened && performance.now() - began > RECONNECT.longest;
+      const lived = performance.now() - began;
+      const wasGood = this.isOpened && lived > RECONNECT.longest;
       tries = wasGood ? 0 : tries + 1;
       this.handleEnd(error);
-      await this.pause(error, tries);
+      await this.pause(error, tries, lived);
     }
     if (this.broken !== undefined) throw this.broken;
   }
@@ -114,18 +119,19 @@ export class Stream {
   }
 
   /** Waits before the next stream, as the server or the number of tries demands. */
-  private async pause(error: errors.JoblineError | undefined, tries: number): Promise<void> {
+  private async pause(error: errors.JoblineError | undefined, tries: number, lived: number): Promise<void> {
     if (this.isStopped || this.session.session.isOver) return;
     let pause = pauseAfter(RECONNECT, Math.max(tries, 1), Math.random);
     if (this.goaway) {
-      pause = messageMilliseconds(this.goaway.retryDelay) * (0.5 + Math.random());
+      const asked = messageMilliseconds(this.goaway.retryDelay) * (0.5 + Math.random());
+      pause = lived < SHORT_LIFE ? Math.max(asked, pause) : asked;
     } else if (error) {
       pause = Math.max(pause, error.retryAfter ?? 0);
       const what = this.isOpened ? `the connection to ${this.target} broke` : `cannot reach ${this.target}`;
       this.events.log("warn", `${what}, trying again in ${(pause / 1_000).toFixed(1)} s: ${error.message}`);
     }
     await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, pause);
+      const timer = setTimeout(resolve, Math.min(pause, TIMER_MAX));
       this.wake = () => {
         clearTimeout(timer);
         resolve();
