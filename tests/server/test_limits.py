@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -160,7 +161,7 @@ async def test_open_waits_hold_up_no_push_of_their_connection(channel: aio.Chann
     """A client has as many as it likes; a connection must not make its calls stand in line."""
     stub = JobServiceStub(channel)
     pushed = await stub.Push(job_service_pb2.PushRequest(queue="q", payloads=[b"x"]), timeout=10)
-    wait = make(job_service_pb2.WaitRequest, ids=[pushed.first_id], timeout="60s")
+    wait = make(job_service_pb2.WaitRequest, ids=[pushed.first_id], timeout=timedelta(minutes=1))
     waits = [stub.Wait(wait) for _ in range(1_500)]
     await stub.Push(job_service_pb2.PushRequest(queue="q", payloads=[b"x"]), timeout=10)
     assert await ready(channel) == 2

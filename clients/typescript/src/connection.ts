@@ -4,6 +4,7 @@ import { onAbort } from "./aborts.js";
 import { pauseAfter, RETRY } from "./backoff.js";
 import { type Address, CHANNEL_OPTIONS, credentialsOf, metadataOf, targetOf } from "./channel.js";
 import { ClientClosed, DeadlineExceeded, type JoblineError, NotConnected, Unavailable } from "./errors.js";
+import { type Pushed, pushedOf } from "./push/answers.js";
 import type { Call } from "./push/batch.js";
 import { PushCalls, REPEAT_MAX } from "./push/calls.js";
 import { identify } from "./push/messages.js";
@@ -115,16 +116,16 @@ export class Connection implements Caller {
     return this.stub(JobService).push(request, { timeout });
   }
 
-  /** Pushes, and repeats the call until there is a definite answer or no time is left. */
-  async push(request: PushRequest): Promise<PushResponse> {
+  /** Pushes `count` jobs, and repeats the call until there is a definite answer or no time is left. */
+  async push(request: PushRequest, count: number): Promise<Pushed[]> {
     const call = request.requestId ? undefined : this.calls.begin();
     identify(request, call);
     const giveUpAt = performance.now() + Math.min(this.timeout, REPEAT_MAX);
     for (let tries = 1; ; tries += 1) {
       try {
-        const response = await this.tryPush(request);
+        const pushed = pushedOf(await this.tryPush(request), count);
         this.calls.over(call, true);
-        return response;
+        return pushed;
       } catch (caught) {
         const error = errorOf(caught);
         const pause = Math.max(error.retryAfter ?? 0, pauseAfter(RETRY, tries, Math.random));

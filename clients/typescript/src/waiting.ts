@@ -4,6 +4,7 @@ import type { Connection } from "./connection.js";
 import { type Duration, dateOf, durationMessage, milliseconds } from "./duration.js";
 import {
   type ErrorFacts,
+  Internal,
   JobCancelled,
   JobDead,
   JobExpired,
@@ -22,6 +23,9 @@ import { JobService, type WaitResponse } from "./v1/job_service_pb.js";
 
 /** How long a wait is, unless it says so. */
 export const WAIT_DEFAULT = "60s";
+
+/** The states in which jobs end. */
+const ENDS = new Set([JobState.COMPLETED, JobState.DEAD, JobState.CANCELLED, JobState.EXPIRED]);
 
 /** How to wait for jobs. */
 export interface WaitOptions {
@@ -79,6 +83,7 @@ export async function* waitFor(
     const left = Math.max(0, until - performance.now());
     try {
       for await (const response of asked(connection, remaining, left, options.signal)) {
+        refuseNoEnd(response, remaining);
         tries = 1;
         remaining.delete(response.id);
         yield endOf(response, codec);
@@ -91,8 +96,25 @@ export async function* waitFor(
       await new Promise((resolve) => setTimeout(resolve, pause));
       continue;
     }
-    if (remaining.size > 0) throw timedOut(remaining, waitMs);
+    if (remaining.size > 0 && !(await pauseWithin(until, tries))) throw timedOut(remaining, waitMs);
   }
+}
+
+/** Pauses after a call that the server has ended before its time. Returns false if that is over. */
+async function pauseWithin(until: number, tries: number): Promise<boolean> {
+  const left = until - performance.now();
+  if (left <= 0) return false;
+  const pause = Math.min(left, pauseAfter(RETRY, tries, Math.random));
+  await new Promise((resolve) => setTimeout(resolve, pause));
+  return true;
+}
+
+/** Throws Internal for an answer that says of none of these jobs how it ended. */
+function refuseNoEnd({ id, state, notFound }: WaitResponse, ids: ReadonlySet<bigint>): void {
+  const isEnd = notFound || ENDS.has(state);
+  if (ids.has(id) && isEnd) return;
+  const what = isEnd ? `an end of job ${id}, which is not waited for` : `job ${id}, but not with its end`;
+  throw new Internal(`the server answered a wait with ${what}`, { reason: "UNEXPECTED_ANSWER" });
 }
 
 function asked(connection: Connection, ids: Set<bigint>, left: number, signal: AbortSignal | undefined) {

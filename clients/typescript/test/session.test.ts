@@ -199,3 +199,20 @@ test("the stages of a stop end early, at their deadline, or at another request",
   assert.equal(drain.step(1_001, false, false), Stage.RELEASING);
   assert.equal(drain.step(1_002, false, true), Stage.STOPPED);
 });
+
+test("heartbeats go neither in a storm nor hardly ever, whatever the server asks for", () => {
+  for (const [asked, due] of [
+    [{ seconds: -5n }, 40],
+    [{ nanos: 1 }, 40],
+    [{ seconds: 2n ** 62n }, 48_000],
+    [{}, 24_000],
+  ] as const) {
+    const session = new Session(create(StreamOpenSchema, { queues: [{ queue: "q" }] }), 8, 1 << 20);
+    session.connect(0);
+    session.nextFrame(0);
+    receive(session, 0, { opened: { session: "s", heartbeatInterval: asked } });
+    session.nextFrame(0);
+    assert.equal(session.nextDeadline(), due);
+    assert.ok(!session.isSilent(0));
+  }
+});

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
-import { existsSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { before, test } from "node:test";
+import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { Client, type Context, Dead, defineJob, KeyMap, PayloadCodec, type Worker } from "@jobline/client";
 import { testJobline } from "@jobline/client/testing";
@@ -127,6 +128,25 @@ test("tests that run at the same time have a server each", async () => {
   await one.assertPushed(undefined, { queue: "a" });
   await assert.rejects(one.assertPushed("a", { times: 0 }), /refutePushed says/);
   assert.notEqual(one.address, other.address);
+});
+
+test("a server that a test has killed is not handed to the next", async () => {
+  const directory = mkdtempSync(join(tmpdir(), "jobline-ts-kit-"));
+  after(() => rmSync(directory, { recursive: true }));
+  const [command, pid] = [join(directory, "jobline"), join(directory, "pid")];
+  const script = `#!/bin/sh\necho $$ > "${pid}"\nexec "${process.env.JOBLINE_COMMAND}" "$@"\n`;
+  writeFileSync(command, script, { mode: 0o755 });
+  const serverBefore = process.env.JOBLINE_SERVER;
+  {
+    await using _ = await testJobline({ command });
+    process.kill(Number(readFileSync(pid, "utf8")), "SIGKILL");
+  }
+  {
+    await using jobline = await testJobline({ command });
+    await jobline.client.push("a", 1);
+    await jobline.assertPushed(undefined, { queue: "a", times: 1 });
+  }
+  assert.equal(process.env.JOBLINE_SERVER, serverBefore);
 });
 
 test("a command that is missing, or no server, says what to install", async () => {

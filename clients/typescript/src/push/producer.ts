@@ -5,7 +5,7 @@ import { type JobType, jobTypeOf, type NewJob } from "../job_type.js";
 import type { PushOptions } from "../options.js";
 import { type PayloadCodec, sealedJob } from "../sealing/payload_codec.js";
 import { isTraced, tracedPush } from "../tracing.js";
-import { type Pushed, pushedOf } from "./answers.js";
+import type { Pushed } from "./answers.js";
 import type { BatchLimits } from "./batcher.js";
 import { fitting, type ManyOptions, requestOfMany, singlePush } from "./messages.js";
 import {
@@ -71,7 +71,7 @@ export class Producer {
     const type = jobTypeOf(job);
     if (this.isPlain) {
       const request = fitting(() => requestOfMany(type, jobs, options));
-      return pushedOf(await this.connection.push(request), jobs.length);
+      return this.connection.push(request, jobs.length);
     }
     const outgoing = fitting(() => outgoingOfMany(type, jobs, options));
     const { requestId } = options;
@@ -80,7 +80,7 @@ export class Producer {
         sealedJob(this.codec, one, requestId === undefined ? "" : `request:${requestId}:${index}`),
       );
       const request = fitting(() => requestOfOutgoing(sealed, options));
-      return pushedOf(await this.connection.push(request), changed.length);
+      return this.connection.push(request, changed.length);
     });
   }
 

@@ -2,6 +2,9 @@
 const OPEN_TIMEOUT = 10_000;
 /** Milliseconds between frames until the server sets them. */
 const HEARTBEAT_DEFAULT = 30_000;
+/** Whatever the server asks for: no storm of frames, and a server that is gone is noticed. */
+const HEARTBEAT_MIN = 50;
+const HEARTBEAT_MAX = 60_000;
 /** A frame is due after this share of the interval, or of the shortest lease that is held. */
 const HEARTBEAT_SHARE = 0.8;
 const LEASE_SHARE = 1 / 3;
@@ -26,9 +29,9 @@ export class Heartbeat {
     this.silentAt = now + OPEN_TIMEOUT;
   }
 
-  /** Sets the interval that the server asks for; 0: the default. */
+  /** Sets the interval that the server asks for, within 50 ms … 60 s; 0: the default. */
   opened(now: number, interval: number): void {
-    this.interval = interval || HEARTBEAT_DEFAULT;
+    this.interval = Math.min(Math.max(interval || HEARTBEAT_DEFAULT, HEARTBEAT_MIN), HEARTBEAT_MAX);
     this.frameReceived(now);
   }
 

@@ -11,6 +11,16 @@ const INSTALL = `Install it with \`pip install jobline-server\`, or say where it
 const LOOK = `Is it the command of Jobline, and a new one? Another one can be given by ${OTHERS}`;
 const ARGUMENTS = ["dev", "--memory", "--clock=manual", "--port", "0", "--json", "--until-eof"];
 
+/** A server that was started, and whether its process lives. */
+export interface DevServer {
+  /** HOST:PORT. */
+  readonly address: string;
+  /** Whether its process has ended: a test may have killed it. */
+  readonly isEnded: boolean;
+  /** Settles when it ends. */
+  readonly whenEnded: Promise<void>;
+}
+
 /** Returns the command that starts a server: of the option, of JOBLINE_COMMAND, else `jobline` of the PATH. */
 function commandOf(option: string | undefined): string {
   return option || process.env.JOBLINE_COMMAND || "jobline";
@@ -21,8 +31,8 @@ function plainEnvironment(): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("JOBLINE_")));
 }
 
-/** Starts a server in memory, whose clock is moved by hand; it ends with this process. Returns its address. */
-export async function startDevServer(option: string | undefined): Promise<string> {
+/** Starts a server in memory, whose clock is moved by hand; it ends with this process. */
+export async function startDevServer(option: string | undefined): Promise<DevServer> {
   const command = commandOf(option);
   const child = spawn(command, ARGUMENTS, { stdio: ["pipe", "pipe", "pipe"], env: plainEnvironment() });
   let said = "";
@@ -33,7 +43,14 @@ export async function startDevServer(option: string | undefined): Promise<string
   try {
     const address = await readyAddress(child);
     letGo(child);
-    return address;
+    const whenEnded = new Promise<void>((resolve) => child.once("exit", () => resolve()));
+    return {
+      address,
+      whenEnded,
+      get isEnded() {
+        return child.exitCode !== null || child.signalCode !== null;
+      },
+    };
   } catch (error) {
     child.kill("SIGKILL");
     const { code, message } = error as NodeJS.ErrnoException;

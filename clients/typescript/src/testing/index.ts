@@ -1,7 +1,7 @@
 /** For tests of programs that use Jobline: the real server, in memory, with a clock that the test moves. */
 import { refuseOthers } from "../known_options.js";
 import type { PayloadCodec } from "../sealing/payload_codec.js";
-import { startDevServer } from "./dev_server.js";
+import { type DevServer, startDevServer } from "./dev_server.js";
 import { TestJobline } from "./kit.js";
 
 export type { Conditions, PushedConditions, StateName, What } from "./conditions.js";
@@ -20,11 +20,12 @@ export interface TestOptions {
 }
 
 /** Servers that no test has, by the command that started them. */
-const free = new Map<string, string[]>();
+const free = new Map<string, DevServer[]>();
 
 /**
  * Returns an empty server for one test. The process of the server is started once in this process, ends with it,
- * and serves one test after the other; tests that run at the same time have one each.
+ * and serves one test after the other; tests that run at the same time have one each. One that a test has killed is
+ * replaced.
  *
  * ```ts
  * await using jobline = await testJobline({ start: "2026-03-01T08:30:00Z" });
@@ -37,9 +38,22 @@ export async function testJobline(options: TestOptions = {}): Promise<TestJoblin
   const { start, command = "", codec } = options;
   const servers = free.get(command) ?? [];
   free.set(command, servers);
-  const address = servers.pop() ?? (await startDevServer(command || undefined));
-  const giveBack = () => {
-    servers.push(address);
+  const moment = start === undefined ? undefined : new Date(start);
+  const begin = (server: DevServer) => {
+    const giveBack = () => {
+      if (!server.isEnded) servers.push(server);
+    };
+    const { address, whenEnded } = server;
+    return TestJobline.begin({ address, codec, whenEnded, giveBack }, moment);
   };
-  return TestJobline.begin({ address, codec, giveBack }, start === undefined ? undefined : new Date(start));
+  for (let used = servers.pop(); used; used = servers.pop()) {
+    if (used.isEnded) continue;
+    try {
+      return await begin(used);
+    } catch (error) {
+      // A test that has killed its server may be over before this process knows of the end.
+      if (!used.isEnded) throw error;
+    }
+  }
+  return begin(await startDevServer(command || undefined));
 }

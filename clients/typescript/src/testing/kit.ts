@@ -2,7 +2,7 @@ import { AssertionError } from "node:assert";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { Client } from "../client.js";
 import { type Duration, dateOf, durationMessage, timestampMessage } from "../duration.js";
-import { FailedPrecondition, InvalidArgument } from "../errors.js";
+import { FailedPrecondition, InvalidArgument, Unavailable } from "../errors.js";
 import { refuseNoFunction } from "../given.js";
 import type { PayloadCodec } from "../sealing/payload_codec.js";
 import type { CallOptions, Stub } from "../services.js";
@@ -36,6 +36,8 @@ export type AddHandlers = (worker: Worker) => unknown;
 interface Parts {
   readonly address: string;
   readonly codec: PayloadCodec | undefined;
+  /** Settles when the process of the server ends. */
+  readonly whenEnded: Promise<void>;
   /** Called at the end of the test. */
   giveBack(): void;
 }
@@ -62,9 +64,17 @@ export class TestJobline implements AsyncDisposable {
 
   /** Empties a server for a test. */
   static async begin(parts: Parts, start: Date | undefined): Promise<TestJobline> {
-    const jobline = new TestJobline(parts);
     const request = start ? { start: timestampMessage(start, "start") } : {};
-    jobline.setTime((await jobline.service.reset(request, PATIENT)).now);
+    const jobline = new TestJobline(parts);
+    try {
+      const reset = jobline.service.reset(request, PATIENT);
+      // A process that has just been killed may seem to live: its clients would look for it for seconds.
+      const ended = parts.whenEnded.then(() => Promise.reject(new Unavailable("the server has ended")));
+      jobline.setTime((await Promise.race([reset, ended])).now);
+    } catch (error) {
+      await jobline.leave();
+      throw error;
+    }
     return jobline;
   }
 
@@ -191,12 +201,16 @@ export class TestJobline implements AsyncDisposable {
     if (this.isClosed) return;
     this.isClosed = true;
     await Promise.all([...this.workers].map((worker) => worker.stop()));
+    await this.leave();
+    this.parts.giveBack();
+  }
+
+  private async leave(): Promise<void> {
     await this.client.close();
     if (process.env.JOBLINE_SERVER === this.address) {
       if (this.serverBefore === undefined) delete process.env.JOBLINE_SERVER;
       else process.env.JOBLINE_SERVER = this.serverBefore;
     }
-    this.parts.giveBack();
   }
 
   private async working(add: AddHandlers, call: () => Promise<void>, options: WorkerOptions<undefined> = {}) {

@@ -1,4 +1,4 @@
-import { fromBinary, toBinary } from "@bufbuild/protobuf";
+import { toBinary } from "@bufbuild/protobuf";
 import { type ClientDuplexStream, Client as GrpcClient } from "@grpc/grpc-js";
 import { pauseAfter, RECONNECT } from "../backoff.js";
 import { type Address, credentialsOf, metadataOf, ownConnection, targetOf } from "../channel.js";
@@ -6,12 +6,13 @@ import { messageMilliseconds } from "../duration.js";
 import * as errors from "../errors.js";
 import { pathOf } from "../services.js";
 import { errorOf } from "../status.js";
+import { readFrame } from "../stream/frames.js";
 import type { Received } from "../stream/received.js";
 import {
   JobService,
   type StreamGoaway,
   StreamRequestSchema,
-  StreamResponseSchema,
+  type StreamResponse,
 } from "../v1/job_service_pb.js";
 import type { SharedSession } from "./shared_session.js";
 
@@ -24,6 +25,10 @@ const FATAL = [
 ];
 /** Refusals of something on an open stream: sent again, it would be refused again. */
 const MISTAKES = [errors.InvalidArgument, errors.NotServed, errors.ProtocolMistake, errors.TooLarge];
+/** A stream that ends within this many milliseconds is followed by a pause, even if the server asks for none. */
+const SHORT_LIFE = 1_000;
+/** The longest pause of a timer; a longer one would be none. */
+const TIMER_MAX = 2 ** 31 - 1;
 /** The reason of a refusal: another stream has this worker's session. */
 const SESSION_TAKEN = "SESSION_TAKEN";
 
@@ -69,10 +74,11 @@ export class Stream {
       const began = performance.now();
       const error = await this.oneCall();
       // A stream that opens and breaks at once is no sign that the next will do better.
-      const wasGood = this.isOpened && performance.now() - began > RECONNECT.longest;
+      const lived = performance.now() - began;
+      const wasGood = this.isOpened && lived > RECONNECT.longest;
       tries = wasGood ? 0 : tries + 1;
       this.handleEnd(error);
-      await this.pause(error, tries);
+      await this.pause(error, tries, lived);
     }
     if (this.broken !== undefined) throw this.broken;
   }
@@ -116,18 +122,19 @@ export class Stream {
   }
 
   /** Waits before the next stream, as the server or the number of tries demands. */
-  private async pause(error: errors.JoblineError | undefined, tries: number): Promise<void> {
+  private async pause(error: errors.JoblineError | undefined, tries: number, lived: number): Promise<void> {
     if (this.isStopped || this.session.session.isOver) return;
     let pause = pauseAfter(RECONNECT, Math.max(tries, 1), Math.random);
     if (this.goaway) {
-      pause = messageMilliseconds(this.goaway.retryDelay) * (0.5 + Math.random());
+      const asked = messageMilliseconds(this.goaway.retryDelay) * (0.5 + Math.random());
+      pause = lived < SHORT_LIFE ? Math.max(asked, pause) : asked;
     } else if (error) {
       pause = Math.max(pause, error.retryAfter ?? 0);
       const what = this.isOpened ? `the stream to ${this.target} broke` : "no stream yet";
       this.events.log("warn", `${what}, trying again in ${(pause / 1_000).toFixed(1)} s: ${error.message}`);
     }
     await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, pause);
+      const timer = setTimeout(resolve, Math.min(pause, TIMER_MAX));
       this.wake = () => {
         clearTimeout(timer);
         resolve();
@@ -163,14 +170,18 @@ export class Stream {
 
   private read(call: Call): Promise<errors.JoblineError | undefined> {
     return new Promise((resolve, reject) => {
-      call.on("data", (bytes: Buffer) => {
+      const onData = (bytes: Buffer) => {
         try {
-          this.handleFrame(bytes);
+          this.handleFrame(readFrame(bytes));
         } catch (error) {
+          call.off("data", onData);
           call.cancel();
-          reject(error);
+          // A mistake of the server: the next stream may do better.
+          if (error instanceof errors.Internal) resolve(error);
+          else reject(error);
         }
-      });
+      };
+      call.on("data", onData);
       call.on("drain", () => {
         this.isWritable = true;
         this.stepSoon();
@@ -185,8 +196,8 @@ export class Stream {
     });
   }
 
-  private handleFrame(bytes: Buffer): void {
-    const received = this.session.handleFrame(fromBinary(StreamResponseSchema, bytes));
+  private handleFrame(frame: StreamResponse): void {
+    const received = this.session.handleFrame(frame);
     if (received.opened) this.handleOpened(received.opened.resumed);
     for (const report of received.reports) {
       if (report.isDead)
