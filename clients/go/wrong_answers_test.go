@@ -49,3 +49,13 @@ func TestAnswerOfAnotherJobOrOfOneThatGoesOnIsAnError(t *testing.T) {
 		}
 	}
 }
+
+func TestPushedPayloadsAreCounted(t *testing.T) {
+	f, client := startFake(t, stored, nil)
+	f.missing = 1
+	lot, err := client.PushPayloads(newContext(t), "q", [][]byte{{1}, {2}, {3}}, nil)
+	var e *jobline.Error
+	if !errors.As(err, &e) || e.Reason != "UNEXPECTED_ANSWER" || e.Definite() || lot.Count != 0 {
+		t.Errorf("got %v, %v", lot, err)
+	}
+}
