@@ -123,6 +123,13 @@ func newError(of error, format string, arguments ...any) *Error {
 	return &Error{class: of.(*class), Message: fmt.Sprintf(format, arguments...)}
 }
 
+// unexpected returns the error of an answer that the protocol does not have.
+func unexpected(format string, arguments ...any) *Error {
+	err := newError(ErrInternal, format, arguments...)
+	err.Reason = "UNEXPECTED_ANSWER"
+	return err
+}
+
 func (e *Error) because(cause error) *Error {
 	e.cause = cause
 	return e

@@ -2,6 +2,7 @@ package jobline_test
 
 import (
 	"context"
+	"math"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -133,5 +134,25 @@ func TestRefusedStreamEndsTheRunAndABrokenOneIsOpenedAgain(t *testing.T) {
 	}
 	if err := worker.Run(newContext(t)); status.Code(err) == codes.OK {
 		t.Fatal("a worker runs once")
+	}
+}
+
+func TestServersThatAskToMoveAtOnceAreNotCalledWithoutAPause(t *testing.T) {
+	t.Parallel()
+	for what, delay := range map[string]time.Duration{"none": 0, "negative": -time.Second, "tiny": 1, "for ever": math.MaxInt64} {
+		s, address := startStreams(t, func(_ int, stream joblinev1.JobService_StreamServer) error {
+			if err := hello(stream); err != nil {
+				return err
+			}
+			return stream.Send(&joblinev1.StreamResponse{Goaway: &joblinev1.StreamGoaway{RetryDelay: durationpb.New(delay)}})
+		})
+		worker := workerOf(t, address, jobline.WorkerOptions{})
+		jobline.Handle(worker, "q", "", func(context.Context, *jobline.Job[int]) (int, error) { return 1, nil })
+		start(t, worker)
+		eventually(t, "a stream", func() bool { return s.count() >= 1 })
+		time.Sleep(400 * time.Millisecond)
+		if s.count() > 6 {
+			t.Errorf("delay %s: %d streams in 0.4 s", what, s.count())
+		}
 	}
 }

@@ -27,6 +27,10 @@ type fake struct {
 	requests []*joblinev1.PushRequest
 	at       []time.Time
 	answer   func(n int, request *joblinev1.PushRequest) error
+	// What a call of Wait answers, and how many jobs fewer than they are a push says to have stored.
+	ends    []*joblinev1.WaitResponse
+	waits   int
+	missing int32
 }
 
 func (f *fake) Push(_ context.Context, request *joblinev1.PushRequest) (*joblinev1.PushResponse, error) {
@@ -37,7 +41,19 @@ func (f *fake) Push(_ context.Context, request *joblinev1.PushRequest) (*jobline
 	if err := f.answer(n, request); err != nil {
 		return nil, err
 	}
-	return &joblinev1.PushResponse{FirstId: uint64(n) * 1_000, Count: int32(len(request.GetPayloads()) + len(request.GetJobs()))}, nil
+	return &joblinev1.PushResponse{FirstId: uint64(n) * 1_000, Count: int32(len(request.GetPayloads())+len(request.GetJobs())) - f.missing}, nil
+}
+
+func (f *fake) Wait(_ *joblinev1.WaitRequest, stream joblinev1.JobService_WaitServer) error {
+	f.mu.Lock()
+	f.waits++
+	f.mu.Unlock()
+	for _, end := range f.ends {
+		if err := stream.Send(end); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func startFake(t *testing.T, answer func(n int, request *joblinev1.PushRequest) error, options *jobline.ClientOptions) (*fake, *jobline.Client) {

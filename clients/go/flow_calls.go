@@ -95,7 +95,8 @@ func (f *flowCalls) push(job *LeasedJob, children []FlowJob) {
 // pushNow pushes children until the server has taken them or refused them for good, or the lease is
 // lost. While it has no room the job is held and uses up no attempt. The same request id makes sure
 // that they are pushed once.
-func (f *flowCalls) pushNow(job *LeasedJob, children []FlowJob) error {
+func (f *flowCalls) pushNow(job *LeasedJob, children []FlowJob) (err error) {
+	defer recovered(&err) // of a key ring, for one
 	client, err := f.client()
 	if err != nil {
 		return err

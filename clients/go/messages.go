@@ -55,6 +55,10 @@ func (c *Client) PushMessages(ctx context.Context, queue string, jobs []*jobline
 	return pushed, nil
 }
 
+// HasCodec reports whether the client seals what it pushes. The same job is other bytes then once the key has changed: a
+// push of it under the same JobKey is refused with ErrIdempotencyMismatch, though the job is stored.
+func (c *Client) HasCodec() bool { return c.codec != nil }
+
 // sealMessage returns a job sealed, as sealJob does.
 func (c *Codec) sealMessage(queue string, job *joblinev1.NewJob) (*joblinev1.NewJob, error) {
 	if c == nil {

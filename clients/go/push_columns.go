@@ -120,9 +120,7 @@ func outcomesOf(response *joblinev1.PushResponse, count int) ([]Pushed, error) {
 		}
 	}
 	if int(response.GetCount()) != created {
-		err := newError(ErrInternal, "%d jobs were pushed, and the answer is of %d", count, response.GetCount())
-		err.Reason = "UNEXPECTED_ANSWER"
-		return nil, err
+		return nil, unexpected("%d jobs were pushed, and the answer is of %d", count, response.GetCount())
 	}
 	next := response.GetFirstId()
 	for i := range pushed {

@@ -54,6 +54,9 @@ func (c *Client) PushPayloads(ctx context.Context, queue string, payloads [][]by
 	if err != nil {
 		return Lot{}, asJobs(errorOf(ctx, err))
 	}
+	if int(response.GetCount()) != len(payloads) {
+		return Lot{}, unexpected("%d jobs were pushed, and the answer is of %d", len(payloads), response.GetCount())
+	}
 	return Lot{response.GetFirstId(), int(response.GetCount()), response.GetAckLevel()}, nil
 }
 

@@ -55,8 +55,9 @@ func (c *Codec) sealJobs(outs []*Outgoing, requestID string) ([]*Outgoing, error
 	return sealed, nil
 }
 
-// open opens the payload of a job for its handler.
-func (j *LeasedJob) open() error {
+// open opens the payload of a job for its handler. A key ring is the program's own: its panics fail the attempt.
+func (j *LeasedJob) open() (err error) {
+	defer recovered(&err)
 	if !isFrame(j.Raw) {
 		return nil
 	}
@@ -69,13 +70,13 @@ func (j *LeasedJob) open() error {
 }
 
 // seal seals a result, with the key of the payload.
-func (j *LeasedJob) seal(value *encoded) error {
+func (j *LeasedJob) seal(value *encoded) (err error) {
+	defer recovered(&err)
 	codec := j.run.codec
 	if codec == nil || len(value.data) == 0 {
 		return nil
 	}
 	var seal sealing
-	var err error
 	if j.keyID != "" {
 		seal, err = codec.sealerWith(j.keyID)
 	} else {

@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 )
 
-// KeyRing has the keys of a codec. It is used by many goroutines.
+// KeyRing has the keys of a codec. It is used by many goroutines. In a worker, a panic of it fails the attempt.
 type KeyRing interface {
 	// Current returns the key to encrypt with for jobs of a group, "" for those without one: an id (1 … 64
 	// bytes of UTF-8) and 32 bytes.

@@ -16,6 +16,13 @@ import (
 	"github.com/jobline/jobline/clients/go/joblinev1"
 )
 
+const (
+	// A stream that lived for less is followed by the usual pause, even if the server asked to move at once.
+	livedMin = time.Second
+	// The longest pause that a server may ask for with a GOAWAY.
+	goawayMax = time.Hour
+)
+
 // streamLoop keeps one stream open at a time, and opens another when it breaks. Each has a channel of
 // its own, so that a new stream never inherits a dead connection. One goroutine reads a stream, and
 // one writes it; the latter sends the heartbeats, whatever the handlers do.
@@ -83,7 +90,7 @@ func (l *streamLoop) run() error {
 		if err != nil && err.Reason == "SESSION_TAKEN" {
 			l.session.locked((*stream.Session).HandleTaken)
 		}
-		l.pause(err, tries)
+		l.pause(err, tries, time.Since(began))
 	}
 	return nil
 }
@@ -99,14 +106,20 @@ func isMistake(e *Error) bool {
 	return e.Is(ErrInvalidArgument) || e.Is(ErrNotServed) || e.Is(ErrProtocolMistake) || e.Is(ErrTooLarge)
 }
 
-// pause waits before the next stream, as the server or the number of tries demands.
-func (l *streamLoop) pause(err *Error, tries int) {
+// pause waits before the next stream, as the server or the number of tries demands. A server that asks each stream to
+// move as soon as it is open is not called any faster than one that cannot be reached.
+func (l *streamLoop) pause(err *Error, tries int, lived time.Duration) {
 	if l.life.Err() != nil || l.session.isOver() {
 		return
 	}
 	pause := pauses.Reconnect.After(max(tries, 1))
 	if l.goaway != nil {
-		pause = time.Duration(float64(l.goaway.GetRetryDelay().AsDuration()) * (0.5 + rand.Float64()))
+		delay := min(l.goaway.GetRetryDelay().AsDuration(), goawayMax)
+		delay = time.Duration(float64(delay) * (0.5 + rand.Float64()))
+		if lived < livedMin {
+			delay = max(delay, pause)
+		}
+		pause = delay
 	} else if err != nil {
 		pause = max(pause, err.RetryAfter)
 		what := "cannot reach the server"

@@ -110,10 +110,15 @@ func (c *Client) responses(ctx context.Context, ids []uint64, partials bool) ite
 			case hadOne:
 				tries = 0
 			}
-			var failed *Error
-			if errors.As(err, &failed) && len(left) > 0 {
-				sleep(ctx, max(pauses.Retry.After(max(tries, 1)), failed.RetryAfter))
+			if len(left) == 0 {
+				return
 			}
+			// Also after a call that ended well without all answers, or it would be repeated at once for ever.
+			pause := pauses.Retry.After(max(tries, 1))
+			if failed := (*Error)(nil); errors.As(err, &failed) {
+				pause = max(pause, failed.RetryAfter)
+			}
+			sleep(ctx, pause)
 		}
 	}
 }
@@ -139,7 +144,10 @@ func (c *Client) waitOnce(ctx context.Context, left map[uint64]struct{}, partial
 	for hadOne := false; ; hadOne = true {
 		response, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
-			return true, nil
+			return hadOne, nil
+		}
+		if err == nil {
+			err = checkAnswer(response, left, partials)
 		}
 		if err != nil {
 			return hadOne, err
@@ -151,6 +159,21 @@ func (c *Client) waitOnce(ctx context.Context, left map[uint64]struct{}, partial
 			return hadOne, errStopped
 		}
 	}
+}
+
+// checkAnswer returns an error for an answer that is not about a job that is waited for, or says no end.
+func checkAnswer(response *joblinev1.WaitResponse, left map[uint64]struct{}, partials bool) error {
+	if _, isAsked := left[response.GetId()]; !isAsked {
+		return unexpected("the server answers for job %d, which is not waited for", response.GetId())
+	}
+	switch response.GetState() {
+	case StateCompleted, StateDead, StateCancelled, StateExpired:
+		return nil
+	}
+	if response.GetNotFound() || (partials && response.GetPartialNumber() > 0) {
+		return nil
+	}
+	return unexpected("the server answers that job %d has ended, in the state %v", response.GetId(), response.GetState())
 }
 
 func timedOut(ctx context.Context, left map[uint64]struct{}) error {

@@ -86,20 +86,39 @@ func New(t testing.TB, options *Options) *Kit {
 		k.options.WorkTime = time.Second
 	}
 	take(t)
+	t.Cleanup(func() {
+		if k.Client != nil {
+			_ = k.Client.Close()
+		}
+	})
+	err := k.open()
+	if jobline.Retryable(err) {
+		// An earlier test has ended the server, or stopped it.
+		k.server.discard()
+		_ = k.Client.Close()
+		err = k.open()
+	}
+	if err != nil {
+		k.fatal("Reset", err)
+	}
+	setServer(t, k.Address)
+	return k
+}
+
+// open connects to the server of this process, and empties it. It returns why that was not possible.
+func (k *Kit) open() error {
+	k.t.Helper()
 	var err error
 	if k.server, err = serverOf(k.options.Command); err != nil {
-		t.Fatalf("joblinetest: %v", err)
+		k.t.Fatalf("joblinetest: %v", err)
 	}
 	k.Address = k.server.address
-	setServer(t, k.Address)
 	if k.Client, err = jobline.New(k.Address, &k.options.Client); err != nil {
-		t.Fatalf("joblinetest: %v", err)
+		k.t.Fatalf("joblinetest: %v", err)
 	}
-	t.Cleanup(func() { _ = k.Client.Close() })
 	k.tests = joblinev1.NewTestServiceClient(k.Client.Conn())
 	k.jobs = joblinev1.NewJobAdminServiceClient(k.Client.Conn())
-	k.reset()
-	return k
+	return k.reset()
 }
 
 // take waits until no other test has the server.
@@ -136,8 +155,7 @@ func setServer(t testing.TB, address string) {
 	})
 }
 
-func (k *Kit) reset() {
-	k.t.Helper()
+func (k *Kit) reset() error {
 	request := &joblinev1.ResetRequest{}
 	if !k.options.Start.IsZero() {
 		request.Start = timestamppb.New(k.options.Start)
@@ -146,9 +164,10 @@ func (k *Kit) reset() {
 	defer cancel()
 	response, err := k.tests.Reset(ctx, request)
 	if err != nil {
-		k.fatal("Reset", err)
+		return err
 	}
 	k.setNow(response.GetNow())
+	return nil
 }
 
 // Now returns the time of the server, which only Advance and AdvanceTo move.

@@ -150,6 +150,24 @@ func TestEachTestHasAnEmptyServerAndTheEnvironment(t *testing.T) {
 	})
 }
 
+func TestServerThatATestHasKilledIsNotHandedToTheNext(t *testing.T) {
+	for range 3 {
+		t.Run("", func(t *testing.T) {
+			kit := joblinetest.New(t, nil)
+			kit.RefutePushed("")
+			joblinetest.KillServer(kit)
+		})
+	}
+}
+
+func TestResetThatIsRefusedIsNotTriedWithAnotherServer(t *testing.T) {
+	f := &failing{TB: t}
+	start := time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)
+	if got := said(t, func() { joblinetest.New(f, &joblinetest.Options{Start: start}) }); !strings.Contains(got, "Reset: ") {
+		t.Errorf("it said %q", got)
+	}
+}
+
 func TestWorkOneGoesOnFromAttemptAndCheckpoint(t *testing.T) {
 	kit := joblinetest.New(t, nil)
 	upto := func(_ context.Context, job *jobline.Job[int]) ([]int, error) {

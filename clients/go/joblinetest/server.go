@@ -29,6 +29,7 @@ const (
 // this process, however that ends.
 type server struct {
 	address string
+	process *os.Process
 	stdin   io.Closer
 	log     *tail
 	ended   chan struct{}
@@ -66,7 +67,7 @@ func startServer(command string) (*server, error) {
 	if err := process.Start(); err != nil {
 		return nil, fmt.Errorf("%s: %w; %s", command, err, install)
 	}
-	s.stdin = stdin
+	s.stdin, s.process = stdin, process.Process
 	ready := make(chan string, 1)
 	go func() {
 		defer close(s.ended)
@@ -159,6 +160,19 @@ func serverOf(given string) (*server, error) {
 	}
 	servers.byCommand[command] = s
 	return s, nil
+}
+
+// discard ends a server that does not answer, whatever it does: the next test gets another one.
+func (s *server) discard() {
+	servers.Lock()
+	defer servers.Unlock()
+	for command, one := range servers.byCommand {
+		if one == s {
+			delete(servers.byCommand, command)
+		}
+	}
+	_ = s.process.Kill() // it says so if it has ended
+	_ = s.stdin.Close()
 }
 
 var errEnded = errors.New("the server has ended")

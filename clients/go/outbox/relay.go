@@ -23,7 +23,8 @@ const (
 	holdTimeMax = 30 * time.Second
 )
 
-// Pusher is the part of a *jobline.Client that a relay needs.
+// Pusher is the part of a *jobline.Client that a relay needs. One that wraps a client with a codec must also have its
+// HasCodec.
 type Pusher interface {
 	PushMessages(ctx context.Context, queue string, jobs []*joblinev1.NewJob) ([]jobline.Pushed, error)
 }
@@ -159,6 +160,10 @@ func (r *Relay) push(ctx context.Context, tx *sql.Tx, rows []row) error {
 		if why == nil {
 			why = pushed[i].Err
 		}
+		if r.isRepeated(why) {
+			r.log().Debug("a job of the outbox was stored already, under an earlier key of the codec", "id", one.id, "queue", one.queue)
+			why = nil
+		}
 		if isForNow(why) {
 			if later == nil {
 				later = why
@@ -219,6 +224,13 @@ func isFull(err error) bool {
 func isForGood(err error) bool {
 	var refused *jobline.Error
 	return errors.As(err, &refused) && refused.Definite() && !refused.Retryable() && !isPassing(err)
+}
+
+// isRepeated reports whether a refusal means that the job is stored. Its key is the id of the row, so another payload
+// is the same job: sealed anew, as each try does, after the key of the codec has changed.
+func (r *Relay) isRepeated(err error) bool {
+	client, isOne := r.Client.(interface{ HasCodec() bool })
+	return isOne && client.HasCodec() && errors.Is(err, jobline.ErrIdempotencyMismatch)
 }
 
 // isForNow reports whether one job of a push was not stored, and may be later.

@@ -7,6 +7,9 @@ const (
 	OpenTimeout = 10 * time.Second
 	// The time between frames until the server sets it.
 	intervalDefault = 30 * time.Second
+	// What a server may set: below it frames are a storm, above it nobody notices a dead connection.
+	intervalMin = 50 * time.Millisecond
+	intervalMax = time.Minute
 	// Intervals of silence after which the server counts as gone.
 	silentIntervals = 3
 	// Far is a deadline that never comes.
@@ -29,7 +32,7 @@ func (h *heartbeat) connect(now time.Time) {
 }
 
 func (h *heartbeat) opened(now time.Time, interval time.Duration) {
-	h.interval = or(interval, intervalDefault)
+	h.interval = min(max(or(interval, intervalDefault), intervalMin), intervalMax)
 	h.received(now)
 }
 
