@@ -228,3 +228,17 @@ func TestLongHandlerKeepsItsLease(t *testing.T) {
 		t.Fatalf("it ran %d times", calls.Load())
 	}
 }
+
+// No second try would change the answer.
+func TestMoreHandlersThanAStreamMayHaveEndTheWorker(t *testing.T) {
+	t.Parallel()
+	worker := newWorker(t, jobline.WorkerOptions{})
+	for number := range 1_001 {
+		jobline.Handle(worker, "q", fmt.Sprint("n", number), func(context.Context, *jobline.Job[[]byte]) ([]byte, error) {
+			return nil, nil
+		})
+	}
+	if err := worker.Run(t.Context()); !errors.Is(err, jobline.ErrTooLarge) {
+		t.Fatalf("it ended with %v", err)
+	}
+}

@@ -61,9 +61,7 @@ async def called(handler: Callable[..., object], *arguments: object) -> None:
 
 
 def was_hung_up() -> bool:
-    """Returns whether a CancelledError means that the channel of the call was closed, and not that
-    this task is cancelled.
-    """
+    """Returns whether a CancelledError comes of a closed channel, and not of this task."""
     task = asyncio.current_task()
     return task is not None and not task.cancelling()
 
@@ -120,9 +118,7 @@ class _Wire:
 
 
 class Connection:
-    """What all parts of a client share. The channel is opened at its first use, by the event loop
-    that it belongs to from then on.
-    """
+    """What all parts of a client share. It belongs to the event loop that uses it first."""
 
     def __init__(
         self,
