@@ -166,11 +166,17 @@ func checkAnswer(response *joblinev1.WaitResponse, left map[uint64]struct{}, par
 	if _, isAsked := left[response.GetId()]; !isAsked {
 		return unexpected("the server answers for job %d, which is not waited for", response.GetId())
 	}
+	if response.GetPartialNumber() > 0 {
+		if !partials {
+			return unexpected("the server answers with a piece of job %d, which was not asked for", response.GetId())
+		}
+		return nil
+	}
 	switch response.GetState() {
 	case StateCompleted, StateDead, StateCancelled, StateExpired:
 		return nil
 	}
-	if response.GetNotFound() || (partials && response.GetPartialNumber() > 0) {
+	if response.GetNotFound() {
 		return nil
 	}
 	return unexpected("the server answers that job %d has ended, in the state %v", response.GetId(), response.GetState())

@@ -32,6 +32,7 @@ func TestAnswerOfAnotherJobOrOfOneThatGoesOnIsAnError(t *testing.T) {
 		"no end":      {Id: 7, State: jobline.StateReady},
 		"no state":    {Id: 7},
 		"another's":   {Id: 8, PartialNumber: 1, PartialDelivery: 1},
+		"a piece":     {Id: 7, State: jobline.StateCompleted, PartialNumber: 1, PartialDelivery: 1},
 	} {
 		f, client := startFake(t, stored, nil)
 		f.ends = []*joblinev1.WaitResponse{answer}
@@ -41,6 +42,9 @@ func TestAnswerOfAnotherJobOrOfOneThatGoesOnIsAnError(t *testing.T) {
 		var e *jobline.Error
 		if !errors.As(err, &e) || !errors.Is(err, jobline.ErrInternal) || e.Reason != "UNEXPECTED_ANSWER" || e.Retryable() {
 			t.Errorf("%s: got %v", what, err)
+		}
+		if what == "a piece" { // which Partials asks for
+			continue
 		}
 		for piece, err := range client.Partials(ctx, 7) {
 			if !errors.Is(err, jobline.ErrInternal) {
