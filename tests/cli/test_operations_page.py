@@ -18,10 +18,13 @@ def fetched(served, page: str) -> str:
 
 
 def test_every_metric_is_named_and_every_name_is_a_metric(served):
-    """Those of a history, of callers and of a certificate are on the pages of servers with them."""
+    """Those of a history, backups, spans, callers and a certificate are on the pages of servers that
+    have them.
+    """
     shown = set(re.findall(r"^# TYPE (jobline_\w+)", fetched(served, "/metrics"), re.MULTILINE))
     named = set(re.findall(r"`(jobline_\w+)", METRICS))
-    optional = ("jobline_history_", "jobline_auth_", "jobline_tls_")
+    parts = ("history", "backup", "spans", "auth", "tls")
+    optional = tuple(f"jobline_{part}_" for part in parts)
     assert shown == {name for name in named if not name.startswith(optional)}
 
 

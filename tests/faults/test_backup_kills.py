@@ -4,6 +4,7 @@ whole one has all that was acknowledged before it was begun."""
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import shutil
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ from tests.backing_up import restored
 
 pytestmark = pytest.mark.fault
 
-KILLS = 30
+KILLS = int(os.environ.get("BACKUP_KILLS", "6"))
 QUEUES = ("a", "b", "c", "d")
 # What a backup takes here, about: kills come at any moment of one.
 SECONDS_MAX = 1.6
