@@ -18,9 +18,7 @@ def fetched(served, page: str) -> str:
 
 
 def test_every_metric_is_named_and_every_name_is_a_metric(served):
-    """Those of a history, backups, spans, callers and a certificate are on the pages of servers that
-    have them.
-    """
+    """Those of a part that a server may have are on the pages of servers that have it."""
     shown = set(re.findall(r"^# TYPE (jobline_\w+)", fetched(served, "/metrics"), re.MULTILINE))
     named = set(re.findall(r"`(jobline_\w+)", METRICS))
     parts = ("history", "backup", "spans", "auth", "tls")
