@@ -35,7 +35,12 @@ from jobline_server.offline.checks import check
 from jobline_server.offline.findings import Progress
 from jobline_server.offline.opening import FORMATS, CannotRead, Why, find
 from jobline_server.storage.sqlite.bootstrap import DATABASE_FILE
-from jobline_server.storage.sqlite.files import free_bytes, make_directory, sync_directory
+from jobline_server.storage.sqlite.files import (
+    free_bytes,
+    make_directory,
+    sync_directory,
+    sync_file,
+)
 from jobline_server.storage.store import StoreRefused
 
 WORK_FOLDER = "restoring"
@@ -154,7 +159,7 @@ def _restore_in(work: Path, found: Found, now_ms: int, progress: Progress) -> bo
             Why.DAMAGED, "the backup is damaged: " + "; ".join(f"{b.what} {b.found}" for b in bad)
         )
     for name in FILES:
-        _fsync(work / name)
+        sync_file(work / name)
     return skips_all
 
 
@@ -206,11 +211,3 @@ def _check_empty(data: Path) -> None:
             f"{data} is not empty: it has {left[0]}",
             "Restore into a new directory, or move what is there elsewhere first.",
         )
-
-
-def _fsync(file: Path) -> None:
-    descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

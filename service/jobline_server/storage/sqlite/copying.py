@@ -13,7 +13,7 @@ from jobline_server.storage.sqlite import belonging
 from jobline_server.storage.sqlite.bootstrap import DATABASE_FILE
 from jobline_server.storage.sqlite.connection import SQLITE_PAGE_BYTES, Database
 from jobline_server.storage.sqlite.ended_store import FINISHED_FILE
-from jobline_server.storage.sqlite.files import free_bytes
+from jobline_server.storage.sqlite.files import free_bytes, sync_file
 from jobline_server.storage.sqlite.live_copy import STEP_PAGES
 
 
@@ -138,18 +138,10 @@ class DirectoryCopy:
         """See `StoreCopy.make_durable`."""
         for part in self._parts:
             try:
-                await asyncio.to_thread(_fsync, part.file)
+                await asyncio.to_thread(sync_file, part.file)
             except OSError as error:
                 raise CopyFailed(f"{part.file.name}: {error}") from error
 
 
 def _page_count(raw: sqlite3.Connection) -> int:
     return int(raw.execute("PRAGMA page_count").fetchone()[0])
-
-
-def _fsync(file: Path) -> None:
-    descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -23,6 +23,15 @@ def sync_directory(directory: Path) -> None:
         os.close(descriptor)
 
 
+def sync_file(file: Path) -> None:
+    """Makes the contents of a file durable that others wrote."""
+    descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def make_directory(directory: Path) -> None:
     """Makes a directory with its parents, durably, readable only by its owner: payloads are
     private. Raises `StoreRefused`."""
