@@ -23,6 +23,7 @@ from jobline_server.auth.access_file import (
 )
 from jobline_server.auth.api_keys import API_KEY, PREFIX, hash_of
 from jobline_server.auth.fetching import fetch
+from jobline_server.auth.file_marks import mark_of
 from jobline_server.auth.grants import Caller, Grants
 from jobline_server.auth.issuers import Fetch, IssuerKeys, check_token, issuer_of
 from jobline_server.auth.key_sets import WrongKeySet
@@ -236,16 +237,7 @@ class Authenticator:
             await keys.close()
 
     def _look(self, paths: list[Path]) -> list[object]:
-        return [_mark_of(path) for path in paths]
-
-
-def _mark_of(path: Path) -> object:
-    """Returns what changes with a file."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_ino, found.st_mtime_ns, found.st_size
+        return [mark_of(path) for path in paths]
 
 
 def required() -> NotAuthenticated:

@@ -12,6 +12,8 @@ import ssl
 from dataclasses import dataclass
 from pathlib import Path
 
+from jobline_server.auth.file_marks import mark_of
+
 FILE_BYTES_MAX = 1 << 20
 # A handshake takes three packets; a caller that takes longer is none.
 HANDSHAKE_SECONDS = 10.0
@@ -101,16 +103,7 @@ class TlsFiles:
         return listening
 
     def _look(self) -> list[object]:
-        return [None if path is None else _mark_of(path) for path in self._paths]
-
-
-def _mark_of(path: Path) -> object:
-    """Returns what changes with a file."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_ino, found.st_mtime_ns, found.st_size
+        return [None if path is None else mark_of(path) for path in self._paths]
 
 
 def _bytes_of(path: Path) -> bytes:
