@@ -13,7 +13,7 @@ from grpc import aio
 
 from jobline_server.testing import RunningServer, running_server
 from tests.server import world as contents
-from tests.server.access import api_key, auth_file, channel_of, role
+from tests.server.access import api_key, auth_file, channel_of, of_verbs, role
 from tests.server.authorities import HOST, Files
 from tests.server.two_queues import World
 
@@ -77,6 +77,16 @@ async def world(transport: str, tmp_path_factory: pytest.TempPathFactory) -> Asy
             channel_of(address, "looks") as looks,
         ):
             yield World(server, root, ours, looks)
+
+
+@pytest.fixture(scope="module")
+async def guarded(
+    transport: str, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[RunningServer]:
+    """A server with a key for each verb."""
+    path = auth_file(tmp_path_factory.mktemp("auth"), of_verbs())
+    async with running_server(transport=transport, auth=path) as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from jobline_server.rpc import externalscaler_pb2
 from jobline_server.rpc.access.rules import RULES, rule_of
 from jobline_server.testing import RunningServer, running_server
 from tests.server import http_calls
-from tests.server.access import auth_file, channel_of, channel_with, key, of_verbs
+from tests.server.access import auth_file, channel_of, channel_with, key
 from tests.server.calling import PACKAGE, Refusal, all_rpcs, call, encoded, method_of
 from tests.server.valid_requests import VALID
 
@@ -60,15 +59,6 @@ STORED = {
     *(rpc for rpc in all_rpcs() if rpc.startswith("ScheduleService/")),
 } - {"ScheduleService/CreateSchedule"}
 ANYBODY = {"QueueService/ListQueues"}
-
-
-@pytest.fixture(scope="module")
-async def guarded(
-    transport: str, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[RunningServer]:
-    path = auth_file(tmp_path_factory.mktemp("auth"), of_verbs())
-    async with running_server(transport=transport, auth=path) as server:
-        yield server
 
 
 def requests_of(rpc: str) -> list[bytes]:

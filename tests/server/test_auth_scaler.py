@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
 import grpc
 import pytest
 
-from jobline_server.testing import RunningServer, running_server
-from tests.server.access import auth_file, channel_of, channel_with, of_verbs
+from jobline_server.testing import RunningServer
+from tests.server.access import channel_of, channel_with
 from tests.server.test_external_scaler import Scaler
-
-
-@pytest.fixture(scope="module")
-async def guarded(
-    transport: str, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[RunningServer]:
-    path = auth_file(tmp_path_factory.mktemp("auth"), of_verbs())
-    async with running_server(transport=transport, auth=path) as server:
-        yield server
 
 
 async def test_a_caller_who_may_read_the_queue_scales_by_it(guarded: RunningServer) -> None:
