@@ -264,9 +264,10 @@ pipeline-test-all: $(PIPELINE_SETUP)  ## Run also those that take minutes: a mil
 pipeline-types: $(PIPELINE_SETUP)  ## Run mypy, strict, for the history pipeline
 	$(PIPELINE)/bin/mypy --config-file pipeline/pyproject.toml
 
+MILLIONS ?= 1,10
 .PHONY: bench-pipeline
 bench-pipeline: $(PIPELINE_SETUP)  ## Measure the pipeline: make bench-pipeline MILLIONS=1,10
-	$(PIPELINE)/bin/python pipeline/benchmarks/tables.py --millions $(or $(MILLIONS),1,10)
+	$(PIPELINE)/bin/python pipeline/benchmarks/tables.py --millions $(MILLIONS)
 
 # --------------------------------------------------------------------------------------- Go client
 

@@ -24,7 +24,7 @@ from benchmarks.pushing import FOUR, SIXTEEN
 
 COST_MAX = 10.0
 PAIRS = 7
-CALLS = {1_000: 1_000, 10_000: 150}
+CALLS = {1_000: 1_000, 10_000: 300}
 # A drain takes a second or two: files are finished every second, so shorter ones differ by whether
 # that falls into them.
 PULLED, IN_ORDER, IN_ANY_ORDER = 1_000_000, 2_000_000, 1_000_000

@@ -18,6 +18,10 @@ WIDTHS = (8, 16, 32)
 BLOCK, MINIBLOCKS = 128, 4
 _MINIBLOCK = BLOCK // MINIBLOCKS
 _VARINT_BYTES, _HEADER_BYTES = 10, 5
+_ALL_BITS = (1 << 64) - 1
+# Of so many values one, or more, follows another than the one before it: the ids of jobs that were
+# acked in any order. Lots have far fewer.
+_MANY = 8
 # A block of differences that are all 1: the smallest, 1, as a zigzag varint, and four widths of 0.
 _ALL_ONES = np.array([2, 0, 0, 0, 0], np.uint8)
 
@@ -93,10 +97,34 @@ def counting(starts: Any, counts: Any) -> bytes:
     at = np.cumsum(counts)[:-1] - 1
     steps = starts[1:] - (starts[:-1] + counts[:-1] - 1)
     unusual = np.flatnonzero(steps != 1)
-    return header + _blocks(total - 1, at[unusual], steps[unusual])
+    if len(unusual) * _MANY > total:
+        return header + _alike(total - 1, at[unusual], steps[unusual])
+    return header + _each(total - 1, at[unusual], steps[unusual])
 
 
-def _blocks(total: int, at: Any, steps: Any) -> bytes:
+def _alike(total: int, at: Any, steps: Any) -> bytes:
+    """Encodes the same differences as `_each`, with one smallest difference and one width for all
+    blocks: a fifth of the time, and up to twice the bytes, where each block has unusual ones.
+    """
+    count = -(-total // BLOCK)
+    least = min(int(steps.min()), 1)
+    # As unsigned numbers: the largest difference of two signed ones needs all 64 bits.
+    over = np.zeros(count * BLOCK, np.uint64)
+    over[:total] = (1 - least) & _ALL_BITS
+    over[at] = steps.view(np.uint64) - np.uint64(least & _ALL_BITS)
+    width = max(int(_byte_widths(over.max())), 1)
+    head = np.frombuffer(varint(zigzag(least)) + bytes((width * 8,)) * MINIBLOCKS, np.uint8)
+    out = np.empty((count, len(head) + BLOCK * width), np.uint8)
+    out[:, : len(head)] = head
+    out[:, len(head) :] = over.astype(f"<u{width}").view(np.uint8).reshape(count, -1)
+    # What is beyond the end of the last block takes no room.
+    used = -(-(total - (count - 1) * BLOCK) // _MINIBLOCK)
+    unused = MINIBLOCKS - used
+    out[-1, len(head) - unused : len(head)] = 0
+    return out.tobytes()[: out.size - unused * _MINIBLOCK * width]
+
+
+def _each(total: int, at: Any, steps: Any) -> bytes:
     """Encodes so many differences: those `at` these places are `steps`, all others 1."""
     count = -(-total // BLOCK)
     blocks = at // BLOCK

@@ -218,6 +218,24 @@ def test_files_have_the_rows_that_were_written(entries: list[list[Rows]]) -> Non
     assert as_read == expected
 
 
+@given(
+    st.lists(st.integers(0, 2**63 - 1001), min_size=1, max_size=700)
+    | st.builds(
+        lambda ids, step: [each * step for each in ids],
+        st.permutations(range(300)),
+        st.integers(1, 2**50),
+    )
+    | st.integers(1, 400).map(lambda count: [7] * count),
+    st.sampled_from([1, 2, 8, 9]),
+)
+def test_ids_that_jobs_ended_in_are_read_in_that_order(starts: list[int], count: int) -> None:
+    """Near each other or not, a whole block of them or not, and runs of any length."""
+    ends = Rows(AT, {"event": "completed"}, starts, [count] * len(starts))
+    found = [row for rows in written([push(), ends]).values() for row in rows]
+    ids = [row["job_id"] for row in found if row["event"] == "completed"]
+    assert ids == [start + more for start in starts for more in range(count)]
+
+
 def shown(value: Any) -> Any:
     """Returns a value as it was before it was written."""
     if isinstance(value, datetime):
