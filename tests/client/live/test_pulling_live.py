@@ -31,3 +31,10 @@ async def test_a_pull_that_is_cancelled_gives_back_what_it_may_have_leased(tiny)
         await tiny.until(lambda: tiny.given_back)
     gate.set()
     assert pull.cancelled()
+
+
+@pytest.mark.parametrize("settle", ["ack", "release", "extend"])
+async def test_settling_no_jobs_makes_no_call(either, tiny, settle):
+    """A loop that failed all that it pulled acks the rest, which is empty."""
+    assert await either(settle) == []
+    assert not tiny.calls

@@ -58,7 +58,10 @@ class Leases:
     async def ack(self, *jobs: Lease, result: Any = None) -> list[SettleOutcome]:
         """Settles jobs (or (id, delivery) pairs) as done; a `result` (bytes, or JSON; ≤ 1 MiB) is
         kept with each of them. Returns the outcome of each: LEASE_LOST means that nothing changed.
+        No jobs, no call.
         """
+        if not jobs:
+            return []
         request = requests.ack_request(jobs, result)
         seal_acks(self._connection.codec, jobs, request, type_of(result))
         response = await self._connection.write(self._connection.jobs.Ack, request)
@@ -92,7 +95,10 @@ class Leases:
         """Releases jobs without failing them: at once and at the front, or after a `delay` (≤ 400
         days). With `why="limited"`, nothing of their groups goes out `until` a time, or of the
         queue of a job without a group; or nothing that passes a `limiter`, one of the job's own.
+        No jobs, no call.
         """
+        if not jobs:
+            return []
         items = [
             release_item(job, delay=delay, why=why, until=until, limiter=limiter) for job in jobs
         ]
@@ -119,8 +125,11 @@ class Leases:
         `phase`: the phase that has ended, with its result (bytes or JSON), on disk before this
         returns, too.
 
-        LEASE_LOST: stop, another worker has the job. CANCELLED: stop, and settle it.
+        LEASE_LOST: stop, another worker has the job. CANCELLED: stop, and settle it. No jobs, no
+        call.
         """
+        if not jobs:
+            return []
         lines = list_given("log", log)
         items = [
             requests.extend_item(
