@@ -174,6 +174,10 @@ ts-bench: $(SETUP) $(TYPESCRIPT_SETUP)  ## Measure the TypeScript client: a work
 model: $(SETUP)  ## Try more random histories beside the reference model, and crashes: make model EXAMPLES=5000
 	MODEL_EXAMPLES=$(or $(EXAMPLES),2000) $(BIN)/pytest -n $(WORKERS) --dist loadfile --verbose $(MACHINES)
 
+.PHONY: fuzz
+fuzz: $(SETUP)  ## Throw random messages and requests at every method by every door: make fuzz MESSAGES=100000 SEED=7
+	FUZZ_MESSAGES=$(or $(MESSAGES),100000) FUZZ_SEED=$(or $(SEED),1) $(BIN)/pytest -s --durations 4 tests/server/test_fuzz.py
+
 .PHONY: test-faults
 test-faults: $(SETUP)  ## Run the tests that kill servers and fill disks
 	$(BIN)/pytest -m fault

@@ -22,6 +22,7 @@ from tests.server.raw_http import PUSH, Raw, head, is_served, port_of, whole
 
 BODY_BYTES_MAX = message_bytes_max(10 << 20)
 STEP_SECONDS_MAX = 0.1
+GET_CHUNKED = b"GET /healthz HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
 @pytest.fixture
@@ -103,6 +104,21 @@ async def test_a_body_of_tiny_chunks_is_refused(server: RunningServer, raw: Raw)
     assert (await raw.reply())[0] == 400
     assert await raw.is_closed()
     assert await is_served(server)
+
+
+async def test_a_wrong_body_behind_a_refused_head_leaves_no_stack_in_the_log(
+    server: RunningServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Both were replied to, and the second reply was an error of uvicorn's: anybody could fill the
+    log with stacks.
+    """
+    for first in (head("JobService/Nothing", "Transfer-Encoding: chunked"), GET_CHUNKED):
+        connection = await Raw.to(server)
+        connection.send(first + b"zz\r\n")
+        assert (await connection.reply())[0] == 400
+        assert await connection.is_closed()
+    assert await is_served(server)
+    assert not [line for line in caplog.records if line.levelname == "ERROR"]
 
 
 async def test_chunks_of_a_usual_size_are_taken(raw: Raw) -> None:

@@ -101,6 +101,11 @@ class BoundedProtocol(H11Protocol):
         if self.conn.our_state in {h11.IDLE, h11.SEND_RESPONSE} and not self.is_calling():
             super().send_400_response(msg)
             self._begin()
+            cycle = self._cycle()
+            if cycle is not None and not cycle.response_complete:
+                # The head of the request was good: what answers it has no reply to write any more.
+                cycle.disconnected = True
+                cycle.message_event.set()
         else:
             self.transport.abort()
 
