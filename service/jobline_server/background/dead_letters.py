@@ -48,11 +48,15 @@ class RetryDeadJobs:
     async def run_once(self, now: Now) -> Counts:
         """Retries a slice of the due jobs of each queue that has some; returns how many."""
         await self._take_hints()
-        self._is_unfinished = False
+        goes_on, self._is_unfinished = self._is_unfinished, False
+        queues = [] if self.core.commits.disk_full else self._due_queues(now.wall_ms)
+        # What goes on where the last run stopped has enough to do, twenty times a second: see
+        # `RetentionTask`.
+        if queues and not goes_on:
+            await self.retries.write()
         retried = 0
-        if not self.core.commits.disk_full:
-            for queue in self._due_queues(now.wall_ms):
-                retried += await self._retry(queue, now.wall_ms)
+        for queue in queues:
+            retried += await self._retry(queue, now.wall_ms)
         return {"retried": retried}
 
     async def next_ms(self, now: Now) -> int | None:
@@ -83,10 +87,10 @@ class RetryDeadJobs:
                 break
             due_ms, queue = heappop(self._heap)
             if self._due.get(queue) == due_ms:
+                del self._due[queue]
                 queues.append(queue)
         # An exception in a check loses none of them.
         for queue in queues:
-            del self._due[queue]
             self._schedule(queue, now_ms + AGAIN_MS)
         return queues
 

@@ -128,6 +128,26 @@ async def test_many_due_jobs_are_retried_in_slices(
     assert retrying.task.every_seconds == dead_letters.EVERY_SECONDS
 
 
+async def test_slices_that_follow_leave_what_has_just_ended(
+    retrying: Retrying, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They come twenty times a second. If each wrote what had ended since the last, nothing that a
+    queue does not keep would be left out any more, as long as dead jobs are put back.
+    """
+    monkeypatch.setattr(auto_retry, "SLICE_JOBS", 2)
+    store = retrying.keeping.runtime.ended.ended_store
+    await retrying.sets(AutoRetry())
+    await retrying.sets(AutoRetry(), "other")
+    old = await retrying.keeping.die(5)
+    assert await retrying.after(HOUR_MS) == 2
+    new = await retrying.keeping.die(1, "other")
+    assert [await retrying.after(0) for _ in range(2)] == [2, 1]
+    assert not (await store.get_many(new)).rows
+    await retrying.keeping.runtime.ended.write()
+    assert await retrying.after(HOUR_MS) == 1
+    assert [await retrying.state(job_id) for job_id in [*old, *new]] == [READY] * 6
+
+
 async def test_slices_pass_jobs_that_cannot_be_put_back(
     retrying: Retrying, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -174,6 +194,20 @@ async def test_check_that_fails_is_made_again(
         with pytest.raises(TypeError):
             await retrying.after(HOUR_MS)
     assert await retrying.after(MINUTE_MS) == 1
+
+
+async def test_queue_that_is_scheduled_twice_for_a_time_is_checked_once(
+    retrying: Retrying,
+) -> None:
+    """New settings have it checked at once, and then scheduled for the same time again."""
+    await retrying.sets(AutoRetry())
+    assert await retrying.after(0) == 0
+    await retrying.keeping.die()
+    await retrying.keeping.runtime.ended.write()
+    assert await retrying.after(0) == 0
+    await retrying.sets(AutoRetry())
+    assert await retrying.after(0) == 0
+    assert await retrying.after(HOUR_MS) == 1
 
 
 async def test_retry_outlives_the_process(tmp_path: Path) -> None:

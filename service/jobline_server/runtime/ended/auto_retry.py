@@ -56,17 +56,23 @@ class AutoRetries:
         found = self._core.slots.find_queue(queue)
         return found is not None and found.settings.dead_letters.auto_retry is not None
 
+    async def write(self) -> None:
+        """Writes what has ended, for the slices that follow."""
+        await self._ended.write()
+
     async def next_ms(self, queue: str, now_ms: int) -> int | None:
         """Returns when the next job of a queue is due after now."""
         return await due.next_retry_ms(self._ended.ended_store, queue, now_ms=now_ms)
 
     async def retry(self, queue: str, *, now_ms: int, after: Position | None = None) -> RetrySlice:
-        """Puts back a slice of the jobs of a queue that are due."""
+        """Puts back a slice of the jobs of a queue that are due. Of what was not written yet it sees
+        changes alone, so that nothing is found twice.
+        """
         slot = self._core.slots.find_by_queue(queue)
         if slot is None:
             return RetrySlice(0, 0, None)
         async with self._ended.changing:
-            await self._ended.write()
+            await self._ended.write_changes()
             spans = await due.past_retry(
                 self._ended.ended_store,
                 queue,
@@ -75,7 +81,8 @@ class AutoRetries:
                 limit=SLICE_JOBS,
             )
             retried = 0
-            async for look in self._ended.look_up([span.first_id for span in spans]):
+            ids = [span.first_id for span in spans]
+            async for look in self._ended.look_up(ids, are_written=True):
                 retried += self._retry(slot, look)
                 self._core.after_decision(slot)
             await self._core.commits.wait()

@@ -111,9 +111,12 @@ class EndedJobs:
             raise damaged(job_id)
         return found.rows.get(job_id)
 
-    async def look_up(self, job_ids: Sequence[int]) -> AsyncIterator[LookupResult]:
+    async def look_up(
+        self, job_ids: Sequence[int], *, are_written: bool = False
+    ) -> AsyncIterator[LookupResult]:
         """Yields look-ups of many jobs, each job once, by id; the loop is free in between. Sees all
-        jobs that ended before the call.
+        jobs that ended before the call; `are_written`: only what the ended store has of them, for a
+        caller that has just found them there.
         """
         in_order = sorted(set(job_ids))
         known = [job_id for job_id in in_order if self._core.slots.find_by_id(job_id) is not None]
@@ -123,7 +126,7 @@ class EndedJobs:
             yield LookupResult(
                 [job_id for job_id in in_order if job_id not in ours], {}, frozenset()
             )
-        if known:
+        if known and not are_written:
             await self.write()
         while known:
             waiting = self.writer.find(known[:LOOKUP_JOBS])

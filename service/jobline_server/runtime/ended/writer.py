@@ -3,8 +3,8 @@
 Endings of committed batches collect in the buffer and are written once a second, or less often
 while a queue completes more than it keeps, without fsync: the journal has them until a checkpoint,
 which calls `sync` first. Before a read the buffer is written, so that no job is missed. Retention
-reads often while much ends, and can do without the newest: it has only changes written, so that
-jobs need not be written that their queue does not keep anyway.
+and retries of dead jobs read often while much ends, and can do without the newest: they have only
+changes written, so that jobs need not be written that their queue does not keep anyway.
 
 While the disk is full endings and operations of operators wait here, in order, and only a
 checkpoint tries to write them: it makes room in the journal. Changes to jobs that the store has

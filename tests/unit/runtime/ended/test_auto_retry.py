@@ -27,6 +27,7 @@ async def test_slice_has_a_bounded_number_of_jobs(
 ) -> None:
     monkeypatch.setattr(auto_retry, "SLICE_JOBS", 2)
     await keeping.die(3)
+    await retries.write()
     now_ms = keeping.clock.now().wall_ms + HOUR_MS
     first = await retries.retry("mail", now_ms=now_ms)
     assert (first.retried, first.left) == (2, 0)
