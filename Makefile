@@ -36,15 +36,17 @@ setup: $(SETUP)  ## Make .venv with the client, the server and the tools
 # Both paths in one command: otherwise pip would look for `jobline` on the package index.
 # constraints.txt names the versions that the checks were run with; `make pins` renews it.
 $(SETUP): pyproject.toml clients/python/pyproject.toml constraints.txt
+	@echo "$(VENV): installing the client, the server and the tools from PyPI, about a minute, once"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) \
 	  || { rm -rf $(VENV); echo "python3 cannot make a venv: on Debian, apt-get install python3-venv" >&2; exit 1; }
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check \
 	  -c constraints.txt -e clients/python -e '.[dev,native]'
 	@touch $@
 
 $(GEN): scripts/gen-requirements.txt
+	@echo ".gen-venv: installing the generators of stubs from PyPI, about half a minute, once"
 	@test -x .gen-venv/bin/python || $(PYTHON) -m venv .gen-venv
-	.gen-venv/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	@.gen-venv/bin/python -m pip install --quiet --disable-pip-version-check -r $<
 	@touch $@
 
 .PHONY: pins
@@ -66,7 +68,8 @@ NODE_FITS := command -v npm >/dev/null && node -e 'process.exit(+(process.versio
 typescript-setup: $(TYPESCRIPT_SETUP)  ## Install the packages of the TypeScript client, if there is npm
 
 $(TYPESCRIPT_SETUP): $(TYPESCRIPT)/package-lock.json
-	@if $(NODE_FITS); then cd $(TYPESCRIPT) && npm ci --silent --no-audit --no-fund --prefer-offline; \
+	@if $(NODE_FITS); then echo "$(TYPESCRIPT): installing its packages from npm, about half a minute, once"; \
+	  cd $(TYPESCRIPT) && npm ci --silent --no-audit --no-fund --prefer-offline; \
 	  else $(call WITHOUT,node); fi
 
 .PHONY: gen
@@ -134,7 +137,8 @@ CONNECT := tests/connect/node_modules/.package-lock.json
 connect-client: $(CONNECT)  ## Install the packages of tests/connect, if there is npm
 
 $(CONNECT): tests/connect/package-lock.json
-	@(command -v npm >/dev/null && cd tests/connect && npm ci --silent --no-audit --no-fund) \
+	@(command -v npm >/dev/null && echo "tests/connect: installing its packages from npm, some seconds, once" \
+	  && cd tests/connect && npm ci --silent --no-audit --no-fund) \
 	  || echo "no packages from npm: the test of Connect's own client is skipped"
 
 # What belongs together, a file of tests, is in one process. The order is drawn, so that no test may
@@ -243,9 +247,10 @@ PIPELINE_PYTEST := cd pipeline && ../$(PIPELINE)/bin/python -m pytest $(if $(ONL
 pipeline-setup: $(PIPELINE_SETUP)  ## Make .pipeline-venv with the history pipeline, Spark, Delta's jars, and Java if there is none
 
 $(PIPELINE_SETUP): pipeline/pyproject.toml clients/python/pyproject.toml pyproject.toml pipeline/constraints.txt
+	@echo "$(PIPELINE): installing Spark and its libraries (600 MB), some minutes, once"
 	@test -x $(PIPELINE)/bin/python || $(PYTHON) -m venv $(PIPELINE) \
 	  || { rm -rf $(PIPELINE); echo "python3 cannot make a venv: on Debian, apt-get install python3-venv" >&2; exit 1; }
-	$(PIPELINE)/bin/python -m pip install --quiet --disable-pip-version-check -c pipeline/constraints.txt \
+	@$(PIPELINE)/bin/python -m pip install --quiet --disable-pip-version-check -c pipeline/constraints.txt \
 	  -e clients/python -e '.[history]' -e 'pipeline[dev]'
 	@$(PIPELINE)/bin/python -m jobline_pipeline.java 2>/dev/null || $(PIPELINE)/bin/python -m pip install \
 	  --quiet --disable-pip-version-check -c pipeline/constraints.txt -e 'pipeline[java]'
