@@ -1,4 +1,5 @@
-"""What tests of backups share: to make one and wait for it, and to restore it."""
+"""What tests of backups share: jobs of all kinds, to make a backup and wait for it, and to restore
+it."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
-from jobline import AsyncClient, Backup, BackupState
+from jobline import AsyncClient, Backup, BackupState, Job
 from jobline_server.offline.backups.restoring import Restored, find_backup, restore
 from jobline_server.offline.findings import Progress
 
@@ -51,3 +52,28 @@ async def restored(where: Path | str, data: Path) -> Restored:
     """Restores the newest backup at a place."""
     now_ms = time.time_ns() // 1_000_000
     return await asyncio.to_thread(restore, find_backup(str(where)), data, now_ms, Silent())
+
+
+async def all_jobs(client: AsyncClient) -> dict[int, Job]:
+    """Returns all jobs that the server knows, by id."""
+    return {job.id: job async for job in client.jobs.list(include_payloads=True)}
+
+
+def as_kept(job: Job) -> tuple[object, ...]:
+    """Returns what a start keeps of a job: leases have their whole time again."""
+    return (job.id, job.queue, job.state, job.payload, job.attempts)
+
+
+async def fill(client: AsyncClient) -> None:
+    """Pushes jobs into all shards, and leaves some of each state."""
+    for queue in ("a", "b", "c", "d", "e", "f", "g", "h"):
+        await client.push_many(queue, [{"n": number} for number in range(30)])
+        taken = await client.pull(queue, max_jobs=20, lease=60)
+        await client.ack(*taken[:5])
+        for job in taken[5:8]:
+            await client.fail(job, "a reason", retry_after=600)
+        await client.fail(taken[8], "for good", then="dead")
+    await client.push("later", {"n": 1}, delay=3_600, job_key="once")
+    await client.schedules.create("nightly", "a", cron="0 3 * * *")
+    parent = await client.push("a", {"n": 0})
+    await client.push("h", {"n": 1}, depends_on=[parent.id])

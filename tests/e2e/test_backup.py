@@ -14,44 +14,18 @@ from jobline import (
     AsyncClient,
     BackupRunning,
     BackupState,
-    Job,
     NoBackupDestination,
     Pushed,
     SettleOutcome,
 )
 from jobline_server.offline.opening import CannotRead
 from jobline_server.testing import running_server
-from tests.backing_up import backed_up, ended, last_success, restored
-
-
-async def all_jobs(client: AsyncClient) -> dict[int, Job]:
-    """Returns all jobs that the server knows, by id."""
-    return {job.id: job async for job in client.jobs.list(include_payloads=True)}
+from tests.backing_up import all_jobs, as_kept, backed_up, ended, fill, last_success, restored
 
 
 def ids_of(pushed: Sequence[Pushed]) -> list[int]:
     """Returns the ids of pushed jobs."""
     return [one.id for one in pushed]
-
-
-def as_kept(job: Job) -> tuple[object, ...]:
-    """Returns what a start keeps of a job: leases have their whole time again."""
-    return (job.id, job.queue, job.state, job.payload, job.attempts)
-
-
-async def fill(client: AsyncClient) -> None:
-    """Pushes jobs into all shards, and leaves some of each state."""
-    for queue in ("a", "b", "c", "d", "e", "f", "g", "h"):
-        await client.push_many(queue, [{"n": number} for number in range(30)])
-        taken = await client.pull(queue, max_jobs=20, lease=60)
-        await client.ack(*taken[:5])
-        for job in taken[5:8]:
-            await client.fail(job, "a reason", retry_after=600)
-        await client.fail(taken[8], "for good", then="dead")
-    await client.push("later", {"n": 1}, delay=3_600, job_key="once")
-    await client.schedules.create("nightly", "a", cron="0 3 * * *")
-    parent = await client.push("a", {"n": 0})
-    await client.push("h", {"n": 1}, depends_on=[parent.id])
 
 
 async def test_restored_server_has_every_job_with_its_state(tmp_path: Path) -> None:
