@@ -65,8 +65,8 @@ class AutoRetries:
         return await due.next_retry_ms(self._ended.ended_store, queue, now_ms=now_ms)
 
     async def retry(self, queue: str, *, now_ms: int, after: Position | None = None) -> RetrySlice:
-        """Puts back a slice of the jobs of a queue that are due. Of what was not written yet it sees
-        changes alone, so that nothing is found twice.
+        """Puts back a slice of the jobs of a queue that are due. Of what was not written yet it
+        sees changes alone, so that nothing is found twice.
         """
         slot = self._core.slots.find_by_queue(queue)
         if slot is None:
