@@ -9,7 +9,8 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from jobline.cli.doctor_stream import access
+from jobline.cli.connection import Connection
+from jobline.cli.doctor_stream import said_of
 from jobline.cli.exit_codes import Exit
 from jobline.cli.findings import Health
 
@@ -74,4 +75,5 @@ def test_a_port_that_is_mute_has_no_stream(jobline):
     ],
 )
 def test_an_address_that_others_reach_is_worth_a_word(server, health):
-    assert access(server).health is health
+    assert said_of(Connection(server), is_guarded=False).health is health
+    assert said_of(Connection(server), is_guarded=True).health is Health.FINE

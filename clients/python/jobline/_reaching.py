@@ -79,6 +79,8 @@ _REASONS = {
     "connection reset": "the connection was reset",
     "socket closed": "the connection was closed",
     "wrong_version_number": "the TLS handshake failed; does the server speak TLS?",
+    "certificate_verify_failed": "its certificate is not of an authority that is trusted here",
+    "hostname verification": "its certificate is for another name",
     "handshake failed": "the TLS handshake failed",
     "before receiving settings": "something listens there and says nothing",
     "http1.x server": "it does not speak gRPC; is it the HTTP port?",
@@ -86,6 +88,8 @@ _REASONS = {
 _NOBODY_THERE = {"connection refused", "no route to host", "the network is unreachable"}
 _SOMEBODY_THERE = (
     _REASONS["wrong_version_number"],
+    _REASONS["certificate_verify_failed"],
+    _REASONS["hostname verification"],
     _REASONS["handshake failed"],
     _REASONS["before receiving settings"],
     _REASONS["http1.x server"],

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jobline.cli.command import SERVER, Cli, error_line, reported
+from jobline.cli.connection import Connection
 from jobline.cli.exit_codes import Exit
 from jobline.cli.options import AsJson
 from jobline.cli.output import Output, printable
@@ -62,7 +63,7 @@ def reading(*, as_json: bool) -> Iterator[tuple[Output, Bars]]:
     """What goes wrong with the files that are read becomes a sentence and an exit code."""
     from jobline_server.offline.opening import CannotRead
 
-    cli = Cli("", as_json=as_json)
+    cli = Cli(Connection(""), as_json=as_json)
     bars = Bars(cli.out)
     with reported(cli):
         try:

@@ -34,6 +34,14 @@ REFUSED = Unavailable(
             Unavailable("last error: x: SSL_ERROR_SSL: WRONG_VERSION_NUMBER: certificate: OK"),
             "the TLS handshake failed; does the server speak TLS?",
         ),
+        (
+            Unavailable("last error: x: Tls handshake failed: CERTIFICATE_VERIFY_FAILED: self"),
+            "its certificate is not of an authority that is trusted here",
+        ),
+        (
+            Unavailable("last error: x: UNAUTHENTICATED: Hostname Verification Check failed."),
+            "its certificate is for another name",
+        ),
     ],
 )
 def test_why_is_said_in_words(error, said):

@@ -11,6 +11,7 @@ from jobline.cli import options as option
 from jobline.cli.as_json import plain
 from jobline.cli.command import QUEUES, Cli, command
 from jobline.cli.output import Column
+from jobline.errors import BatchNotFound
 
 Id = Annotated[int, typer.Argument(metavar="ID", help="The batch.")]
 Name = Annotated[str, typer.Option("--name", metavar="NAME", help="What it is.")]
@@ -84,7 +85,10 @@ def create(
         on_complete=_to(on_complete),
         on_first_death=_to(on_first_death),
     )
-    _show(cli, made.get())
+    try:
+        _show(cli, made.get())
+    except BatchNotFound:  # by a caller who may push and not read: it is there all the same
+        cli.out.document({"id": made.id}, f"batch {made.id}")
 
 
 def close(cli: Cli, batch: Id) -> None:

@@ -20,10 +20,11 @@ import typer
 from jobline.cli import bench_loads as loads
 from jobline.cli.bench_loads import Figure
 from jobline.cli.bench_server import fsync_times, own_server
-from jobline.cli.command import SERVER, Cli, flowing, reported
+from jobline.cli.command import SERVER, Cli, command
+from jobline.cli.connection import Connection
+from jobline.cli.connection_options import PANEL, parameters
 from jobline.cli.durations import show_span
 from jobline.cli.exit_codes import UsageError
-from jobline.cli.options import AsJson
 from jobline.cli.output import Column
 from jobline.errors import JoblineError
 
@@ -42,6 +43,7 @@ Target = Annotated[
         metavar="HOST:PORT",
         show_default=False,
         help="Measure this server, from here. Unset: one of its own, which ends with it.",
+        rich_help_panel=PANEL,
     ),
 ]
 Folder = Annotated[
@@ -62,38 +64,29 @@ Singles = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Adds `bench`."""
-    bench.__doc__ = flowing(bench.__doc__ or "")
-    app.command("bench", rich_help_panel=SERVER)(bench)
+    command(app, "bench", parameters(Target, ""), rich_help_panel=SERVER)(bench)
 
 
-def bench(
-    *,
-    server: Target = "",
-    data: Folder = None,
-    jobs: Jobs = 200_000,
-    singles: Singles = 500,
-    as_json: AsJson = False,
-) -> None:
+def bench(cli: Cli, *, data: Folder = None, jobs: Jobs = 200_000, singles: Singles = 500) -> None:
     """Measure a server on this machine: pushes, a worker's stream, one job at a time.
 
     Every push and every ack is on the disk before it is answered; payloads have 100 bytes. Other
     programs that run meanwhile make the figures worse. On a server of yours it uses a queue of its
     own, which it deletes at the end.
     """
-    cli = Cli(server, as_json=as_json)
-    with reported(cli):
-        if server and data:
-            raise UsageError("--data is for a server of its own; leave it out with --server")
-        if server:
-            cli.out.items(_measured(cli, jobs, singles), _plain, COLUMNS)
-            return
-        folder = data or Path.cwd()
-        with cli.out.progress("time of an fsync", None):
-            times = fsync_times(folder)
-        with own_server(folder, cli.out) as cli.server:
-            figures = [*_measured(cli, jobs, singles), _of_fsync(times, folder)]
-            cli.out.items(figures, _plain, COLUMNS)
-            cli.close()
+    if cli.server and data:
+        raise UsageError("--data is for a server of its own; leave it out with --server")
+    if cli.server:
+        cli.out.items(_measured(cli, jobs, singles), _plain, COLUMNS)
+        return
+    folder = data or Path.cwd()
+    with cli.out.progress("time of an fsync", None):
+        times = fsync_times(folder)
+    with own_server(folder, cli.out) as address:
+        cli.connection = Connection(address)  # neither a token nor TLS: they are another server's
+        figures = [*_measured(cli, jobs, singles), _of_fsync(times, folder)]
+        cli.out.items(figures, _plain, COLUMNS)
+        cli.close()
 
 
 def _measured(cli: Cli, jobs: int, singles: int) -> Iterator[Figure]:
@@ -102,7 +95,7 @@ def _measured(cli: Cli, jobs: int, singles: int) -> Iterator[Figure]:
         with cli.out.progress("push", jobs) as advance:
             yield loads.push(cli.client, queue, jobs, advance)
         with cli.out.progress("work", jobs) as advance:
-            yield loads.work(cli.server, queue, jobs, advance)
+            yield loads.work(cli.connection, queue, jobs, advance)
         with cli.out.progress("push, one at a time", singles) as advance:
             yield loads.push_singly(cli.client, queue, singles, advance)
         with cli.out.progress("push and work, one at a time", singles) as advance:

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from jobline.cli.connection import Connection
 from jobline.cli.exit_codes import UsageError
 
 if TYPE_CHECKING:
@@ -59,11 +60,11 @@ def push(client: Client, queue: str, jobs: int, advance: Advance) -> Figure:
     return Figure(what, count=jobs, per_second=jobs / took)
 
 
-def work(server: str, queue: str, jobs: int, advance: Advance) -> Figure:
+def work(connection: Connection, queue: str, jobs: int, advance: Advance) -> Figure:
     """Works on all of them with one worker whose handler returns at once."""
     from jobline import ANY, Worker
 
-    worker = Worker(server, concurrency=16)
+    worker = Worker(**connection.of_worker(), concurrency=16)
 
     @worker.handler(queue, ANY, payload=bytes)
     async def nothing(_payload: bytes) -> None:

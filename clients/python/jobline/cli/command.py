@@ -1,7 +1,8 @@
 """What every command shares: its connection to the server, `--json`, questions, and failures.
 
 `command` registers a function whose first parameter is a `Cli`; in its place the command line gets
-`--server` and `--json`. Errors of the client become one sentence on stderr and an exit code.
+`--server` and its kin, and `--json`. Errors of the client become one sentence on stderr and an exit
+code.
 """
 
 from __future__ import annotations
@@ -9,31 +10,20 @@ from __future__ import annotations
 import inspect
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 import typer
 
-from jobline._channel import DEFAULT_TARGET
-from jobline._reaching import is_somebody_there
+from jobline.cli.advice import advice_for
+from jobline.cli.connection import Connection
+from jobline.cli.connection_options import parameters
 from jobline.cli.exit_codes import Exit, UsageError, code_of
-from jobline.cli.options import AsJson, Server
+from jobline.cli.options import AsJson
 from jobline.cli.output import Output, fall_silent, printable
-from jobline.errors import (
-    JoblineError,
-    JobNotFound,
-    LimiterNotFound,
-    NotFound,
-    OutcomeUnknown,
-    QueueNotFound,
-    ScheduleExists,
-    ScheduleNotFound,
-    Unavailable,
-    WaitTimeout,
-    WebhookNotFound,
-)
+from jobline.errors import JoblineError, NotFound
 
 if TYPE_CHECKING:
     from jobline import Client
@@ -52,10 +42,15 @@ _CALL_SECONDS = 60.0
 class Cli:
     """One run of one command."""
 
-    def __init__(self, server: str, *, as_json: bool) -> None:
-        self.server = server
+    def __init__(self, connection: Connection, *, as_json: bool) -> None:
+        self.connection = connection
         self.out = Output(as_json=as_json)
         self._client: Client | None = None
+
+    @property
+    def server(self) -> str:
+        """The address of the server."""
+        return self.connection.server
 
     @property
     def client(self) -> Client:
@@ -63,7 +58,7 @@ class Cli:
         if self._client is None:
             from jobline import Client
 
-            client = self._client = Client(self.server, timeout=_CALL_SECONDS)
+            client = self._client = Client(**self.connection.of_client(), timeout=_CALL_SECONDS)
             client.connect(patience=0)
         return self._client
 
@@ -90,34 +85,38 @@ class Cli:
 
 
 def command(
-    app: typer.Typer, name: str, **settings: Any
+    app: typer.Typer,
+    name: str,
+    connected: Sequence[inspect.Parameter] = tuple(parameters()),
+    **settings: Any,
 ) -> Callable[[Callable[Concatenate[Cli, P], None]], Callable[Concatenate[Cli, P], None]]:
     """Registers a function of a `Cli` and options as a command."""
 
     def register(
         function: Callable[Concatenate[Cli, P], None],
     ) -> Callable[Concatenate[Cli, P], None]:
-        app.command(name, **settings)(_exposed(function))
+        app.command(name, **settings)(_exposed(function, connected))
         return function
 
     return register
 
 
-def _exposed(function: Callable[..., None]) -> Callable[..., None]:
-    """The function as typer sees it: `--server` and `--json` in the place of the `Cli`."""
+def _exposed(
+    function: Callable[..., None], connected: Sequence[inspect.Parameter]
+) -> Callable[..., None]:
+    """The function as typer sees it: `--server`, its kin and `--json` in the place of the `Cli`."""
 
-    def run(*, server: str, as_json: bool, **given: Any) -> None:
-        cli = Cli(server, as_json=as_json)
+    def run(*, as_json: bool, **given: Any) -> None:
+        connection = Connection(**{one.name: given.pop(one.name) for one in connected})
+        cli = Cli(connection, as_json=as_json)
         with reported(cli):
             function(cli, **given)
 
     own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
     keyword = inspect.Parameter.KEYWORD_ONLY
     shown = [parameter.replace(kind=keyword) for parameter in own]
-    shown += [
-        inspect.Parameter("server", keyword, default=DEFAULT_TARGET, annotation=Server),
-        inspect.Parameter("as_json", keyword, default=False, annotation=AsJson),
-    ]
+    shown.append(inspect.Parameter("as_json", keyword, default=False, annotation=AsJson))
+    shown += connected
     run.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]  # read by inspect
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
     run.__name__, run.__doc__ = function.__name__, flowing(function.__doc__ or "")
@@ -137,7 +136,7 @@ def reported(cli: Cli) -> Iterator[None]:
         yield
     except JoblineError as error:
         code = code_of(error)
-        _report(cli, sentence_of(error), advice_for(error, cli.server), error)
+        _report(cli, sentence_of(error), advice_for(error, cli.connection), error)
         raise typer.Exit(code) from error
     except UsageError as mistake:
         _report(cli, str(mistake), "", mistake)
@@ -160,36 +159,6 @@ def sentence_of(error: JoblineError) -> str:
     if isinstance(error, NotFound) and error.field is not None:
         return error.message.removeprefix(f"{error.field}: ")
     return error.message
-
-
-def advice_for(error: JoblineError, server: str) -> str:
-    """What to do about an error."""
-    if is_somebody_there(error):
-        return (
-            f"Is it a Jobline server that listens at {server}, on that port, and does it hang? "
-            "Name another with --server or JOBLINE_SERVER."
-        )
-    if isinstance(error, Unavailable) and not error.reason:
-        return (
-            f"No server answers at {server}. Start one with `jobline serve --data ./jobline-data` "
-            "(or `jobline dev` to try things), or name another with --server or JOBLINE_SERVER."
-        )
-    if isinstance(error, WaitTimeout):
-        return f"It goes on; wait for it again with `jobline job wait {error.id}`."
-    if error.retry_after is not None:
-        return f"Try again in {error.retry_after:g} s."
-    return next((advice for kind, advice in _ADVICE.items() if isinstance(error, kind)), "")
-
-
-_ADVICE: dict[type[JoblineError], str] = {
-    QueueNotFound: "A queue comes into being at its first push; `jobline queue ls` lists them.",
-    JobNotFound: "It never was, or its retention has passed; `jobline job ls` lists those kept.",
-    LimiterNotFound: "`jobline limiter set` creates one; `jobline limiter ls` lists them.",
-    ScheduleNotFound: "`jobline schedule create` makes one; `jobline schedule ls` lists them.",
-    WebhookNotFound: "`jobline webhook create` makes one; `jobline webhook ls` lists them.",
-    ScheduleExists: "Add --upsert to change it.",
-    OutcomeUnknown: "It may have happened. Look before you repeat it, or repeat it with its --key.",
-}
 
 
 def _report(cli: Cli, message: str, advice: str, error: Exception) -> None:

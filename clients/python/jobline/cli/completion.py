@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from jobline._channel import DEFAULT_TARGET
 from jobline._enums import EventKind
+from jobline.cli.connection import Connection
+from jobline.cli.connection_options import parameters
+from jobline.cli.exit_codes import UsageError
 from jobline.errors import JoblineError
 
 if TYPE_CHECKING:
@@ -74,11 +76,11 @@ def _asked(context: typer.Context, ask: Callable[[Client], Iterable[str]]) -> li
     """
     from jobline import Client
 
-    server = context.params.get("server") or DEFAULT_TARGET
+    given = {one.name: context.params.get(one.name) or one.default for one in parameters()}
     try:
-        with closing(Client(server, timeout=SERVER_SECONDS)) as client:
+        with closing(Client(**Connection(**given).of_client(), timeout=SERVER_SECONDS)) as client:
             client.connect(patience=0)
             found: Iterator[str] = iter(ask(client))
             return list(islice(found, NAMES_MAX))
-    except (JoblineError, OSError):
+    except (JoblineError, UsageError, OSError):
         return []

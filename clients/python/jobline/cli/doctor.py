@@ -21,7 +21,8 @@ import typer
 from jobline._server_values import ServerStats
 from jobline._status import error_from_rpc
 from jobline.cli import doctor_options as option
-from jobline.cli.command import SERVER, Cli, advice_for, command
+from jobline.cli.advice import advice_for
+from jobline.cli.command import SERVER, Cli, command
 from jobline.cli.doctor_probe import probe
 from jobline.cli.doctor_stream import access, streams
 from jobline.cli.durations import show_span
@@ -34,6 +35,7 @@ _ROUNDS = 20
 # A disk whose fsync takes longer than this makes every lone push feel slow.
 _FSYNC_SECONDS_FINE = 0.02
 _LAG_SECONDS_FINE = 0.1
+_IS_IT = "Is it a Jobline server that listens there?"
 _SERVING = b"\x08\x01"  # grpc.health.v1.HealthCheckResponse{status: SERVING}
 
 
@@ -67,15 +69,15 @@ def examine(cli: Cli, *, read_only: bool, idle: float = 0.0) -> Iterator[Finding
         began = time.monotonic()
         channel = cli.client.channel
     except JoblineError as error:
-        yield failed("reachable", error.message, advice_for(error, cli.server))
+        yield failed("reachable", error.message, advice_for(error, cli.connection))
         return
     yield fine("reachable", f"{cli.server} in {show_span(time.monotonic() - began)}")
-    yield access(cli.server)
+    yield access(channel, cli.connection)
     yield _health(channel)
     try:
         stats = cli.client.admin.stats()
     except JoblineError as error:
-        yield failed("answers", error.message, "Is it a Jobline server that listens there?")
+        yield failed("answers", error.message, advice_for(error, cli.connection) or _IS_IT)
         return
     yield _versions(stats)
     yield _round_trip(cli)
@@ -103,7 +105,7 @@ def _health(channel: grpc.Channel) -> Finding:
         answer = check(b"", timeout=5)
     except grpc.RpcError as failure:
         error = error_from_rpc(failure)
-        return failed("health", error.message, "Is it a Jobline server that listens there?")
+        return failed("health", error.message, _IS_IT)
     if answer != _SERVING:
         return failed("health", "NOT SERVING", "It is starting or draining; see its log.")
     return fine("health", "SERVING")

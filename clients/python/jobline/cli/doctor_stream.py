@@ -11,30 +11,50 @@ from collections.abc import Iterator
 
 import grpc
 
+from jobline._identity import is_near
 from jobline._status import error_from_rpc
 from jobline.cli.command import Cli
+from jobline.cli.connection import Connection
 from jobline.cli.doctor_probe import QUEUE
 from jobline.cli.durations import show_span
 from jobline.cli.findings import Finding, failed, fine, worrying
+from jobline.errors import Unauthenticated
 from jobline.v1 import job_service_pb2 as pb
 from jobline.v1.job_service_pb2_grpc import JobServiceStub
 
 _FIRST_SECONDS_MAX = 5.0
-_LOCAL = ("localhost:", "127.", "[::1]:", "unix:", "unix-abstract:")
 _PROXY = (
     "A proxy between here and there ends it: raise its timeouts for idle and for long streams "
     "(Envoy: `timeout: 0s` of the route; nginx: `grpc_read_timeout`)."
 )
 
 
-def access(server: str) -> Finding:
-    """Says who may call: this version knows no users."""
-    if server.startswith(_LOCAL):
-        return fine("access", "no users or passwords; reached on this machine")
+def access(channel: grpc.Channel, connection: Connection) -> Finding:
+    """Says who may call. A call without a token finds it out."""
+    stats: grpc.UnaryUnaryMultiCallable[bytes, bytes]
+    stats = channel.unary_unary("/jobline.v1.AdminService/GetStats")
+    try:
+        stats(b"", timeout=_FIRST_SECONDS_MAX)
+    except grpc.RpcError as failure:
+        is_guarded = isinstance(error_from_rpc(failure), Unauthenticated)
+    else:
+        is_guarded = False
+    return said_of(connection, is_guarded=is_guarded)
+
+
+def said_of(connection: Connection, *, is_guarded: bool) -> Finding:
+    """Returns what is to be said of a server that asks callers who they are, or does not."""
+    way = "by TLS" if connection.tls else "in plaintext"
+    if is_guarded:
+        return fine("access", f"callers need a token or a certificate; reached {way}")
+    if is_near(connection.server):
+        return fine("access", f"callers need no token; reached {way}, on this machine")
+    if connection.client_certificate:
+        return fine("access", "callers need no token; reached by TLS, with a certificate shown")
     return worrying(
         "access",
-        "no users or passwords: whoever reaches this address may do everything",
-        "Keep it to networks that you trust, or put a proxy in front that asks for them.",
+        "callers need no token: whoever reaches this address may do everything",
+        "Start it with --auth (docs/guide/security.md), or keep it to networks that you trust.",
     )
 
 
@@ -43,7 +63,9 @@ def streams(cli: Cli, idle: float) -> Iterator[Finding]:
     its first message takes."""
     began = time.monotonic()
     call = JobServiceStub(cli.client.channel).Watch(
-        pb.WatchRequest(queues=[QUEUE]), timeout=idle + _FIRST_SECONDS_MAX
+        pb.WatchRequest(queues=[QUEUE]),
+        timeout=idle + _FIRST_SECONDS_MAX,
+        metadata=cli.connection.metadata(),
     )
     try:
         next(call)

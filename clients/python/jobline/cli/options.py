@@ -45,17 +45,6 @@ def _lines(text: str) -> str:
     return text.replace("\n", "\n\n")
 
 
-# Of the connection.
-Server = Annotated[
-    str,
-    typer.Option(
-        "--server",
-        "-s",
-        envvar="JOBLINE_SERVER",
-        metavar="HOST:PORT",
-        help="The server; unix:/path for a Unix socket.",
-    ),
-]
 AsJson = Annotated[bool, flag("--json", help="Print JSON, for programs.")]
 
 # Of commands that change things.

@@ -60,7 +60,9 @@ def work(  # noqa: PLR0913  # one argument an option of the command
         raise UsageError("give one of: -- COMMAND ARGUMENTS…, --shell LINE, --function MODULE:NAME")
     _ = cli.client  # fails now if no server listens, instead of trying for ever
     middleware = () if quiet else (WorkReport(cli.out),)
-    worker = Worker(cli.server, concurrency=concurrency, lease=lease, middleware=middleware)
+    worker = Worker(
+        **cli.connection.of_worker(), concurrency=concurrency, lease=lease, middleware=middleware
+    )
     if job_type is not None:
         worker.add(job_type)
     elif run is not None:
