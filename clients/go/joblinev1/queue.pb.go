@@ -1078,7 +1078,7 @@ type Queue struct {
 	PausedBy string `protobuf:"bytes,6,opt,name=paused_by,json=pausedBy,proto3" json:"paused_by,omitempty"`
 	// Output only. Why it is paused.
 	PauseReason string `protobuf:"bytes,7,opt,name=pause_reason,json=pauseReason,proto3" json:"pause_reason,omitempty"`
-	// Output only. When the oldest READY job was pushed.
+	// Output only. Since when the oldest READY job has been READY: a delay or backoff is over then. Unset: none is.
 	OldestReadyAt *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=oldest_ready_at,json=oldestReadyAt,proto3" json:"oldest_ready_at,omitempty"`
 	// Output only. When it came into being.
 	CreatedAt *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`

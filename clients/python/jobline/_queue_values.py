@@ -228,7 +228,7 @@ class Queue:
     """A queue with its settings and counts.
 
     - `paused`: nothing is leased; `paused_by` and `pause_reason`: by whom and why.
-    - `oldest_ready_at`: when the oldest READY job was pushed; None if there is none.
+    - `oldest_ready_at`: since when the oldest READY job has been READY; None if there is none.
     - `pushed_total`, `completed_total`, `failed_total`: jobs pushed, jobs completed and attempts
       failed since the server started.
     - `tokens`: those of its rate that are in store; None without a rate.

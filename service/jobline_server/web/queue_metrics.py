@@ -25,7 +25,9 @@ def queue_metrics(views: list[QueueView], wall_ms: int) -> Iterator[Metric]:
         "jobline_queue_unhandled", "READY jobs that no connected worker handles.", labels=["queue"]
     )
     oldest = GaugeMetricFamily(
-        "jobline_queue_oldest_ready_seconds", "Age of the oldest READY job.", labels=["queue"]
+        "jobline_queue_oldest_ready_seconds",
+        "For how long the oldest READY job has been READY.",
+        labels=["queue"],
     )
     paused = GaugeMetricFamily("jobline_queue_paused", "1 while paused.", labels=["queue"])
     pushed = CounterMetricFamily("jobline_queue_jobs_pushed", "Jobs pushed.", labels=["queue"])

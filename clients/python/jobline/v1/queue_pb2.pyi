@@ -698,7 +698,7 @@ class Queue(_message.Message):
 
     @_builtins.property
     def oldest_ready_at(self) -> _timestamp_pb2.Timestamp:
-        """Output only. When the oldest READY job was pushed."""
+        """Output only. Since when the oldest READY job has been READY: a delay or backoff is over then. Unset: none is."""
 
     @_builtins.property
     def created_at(self) -> _timestamp_pb2.Timestamp:

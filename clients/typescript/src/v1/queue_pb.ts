@@ -753,7 +753,7 @@ export type Queue = Message<"jobline.v1.Queue"> & {
   pauseReason: string;
 
   /**
-   * Output only. When the oldest READY job was pushed.
+   * Output only. Since when the oldest READY job has been READY: a delay or backoff is over then. Unset: none is.
    *
    * @generated from field: google.protobuf.Timestamp oldest_ready_at = 8;
    */

@@ -245,9 +245,9 @@ def _tokens(queue: Queue, now: Now) -> int | None:
 
 
 def _oldest_ready_ms(queue: Queue) -> int:
-    """Returns when the oldest head of the lanes was pushed, of those with the highest priorities; 0
-    if nothing is ready.
+    """Returns since when the oldest head of the lanes is READY, of those with the highest
+    priorities; 0 if nothing is ready.
     """
     lanes = islice(chain.from_iterable(queue.open.ranks(None)), LANES_LOOKED_AT_MAX)
     heads = [lane.head() for lane in lanes]
-    return min([head.pushed_ms for head in heads if head is not None], default=0)
+    return min([head.waits_from_ms() for head in heads if head is not None], default=0)

@@ -11,11 +11,15 @@ from jobline_server.engine.job_columns import JobColumns
 from jobline_server.engine.values import AckLevel, JobOptions, QueueSettings
 from jobline_server.rpc.convert.queues import fill_queue
 from jobline_server.runtime.calls.queues import PRIORITIES_SHOWN_MAX
+from jobline_server.runtime.clock import ManualClock
 from jobline_server.runtime.queries.paging import API_PAGE_BYTES_MAX
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.runtime.views import Audit
+from jobline_server.runtime.workload import longest_wait_ms
 from jobline_server.web import metrics
+from jobline_server.web.queue_metrics import queue_metrics
 from tests.unit.runtime.ended.test_many_ids import committed
+from tests.unit.runtime.test_timer_loop import delayed
 
 
 async def pushed(runtime: Runtime, *options: JobOptions) -> None:
@@ -104,3 +108,27 @@ async def test_jobs_that_nobody_handles_are_counted_while_somebody_is_there(
         connected(runtime, *names)
         counts.append(runtime.queues.get_queue("mail").unhandled)
     assert counts == [0, 2, 1, 0]
+
+
+async def test_oldest_ready_job_counts_from_when_it_was_ready(runtime: Runtime) -> None:
+    """As KEDA's `oldest_age` does: an hour of delay is no wait that more workers would shorten."""
+    clock = runtime.core.clock
+    assert isinstance(clock, ManualClock)
+    hour_ms = 3_600_000
+    await runtime.pushes.push(delayed(runtime, hour_ms))
+    clock.advance(hour_ms)
+    runtime.timer_loop.run_due()
+    await runtime.core.commits.commit_once()
+    clock.advance(7_000)
+
+    view = runtime.queues.get_queue("mail")
+
+    waited_ms = clock.now().wall_ms - view.oldest_ready_ms
+    assert 7_000 <= waited_ms < 8_000
+    assert waited_ms == longest_wait_ms(runtime.core.slots.find_queue("mail"), clock.now().wall_ms)
+    (oldest,) = (
+        one
+        for one in queue_metrics([view], clock.now().wall_ms)
+        if one.name == "jobline_queue_oldest_ready_seconds"
+    )
+    assert oldest.samples[0].value == waited_ms / 1_000
