@@ -12,7 +12,7 @@ import (
 	"github.com/jobline/jobline/clients/go/joblinev1"
 )
 
-// ClientOptions are the settings of a Client. The zero value is plaintext with the defaults below.
+// ClientOptions are the settings of a Client. The zero value is the defaults below.
 type ClientOptions struct {
 	Connection
 
@@ -44,6 +44,7 @@ type Client struct {
 	middleware []PushMiddleware
 	codec      *Codec
 	tracing    pushTracing
+	waits      *sharedWaits
 }
 
 // New returns a client of the server at target: HOST:PORT, or a gRPC target such as
@@ -57,24 +58,35 @@ func New(target string, options *ClientOptions) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	if options.Timeout < 0 || options.BufferJobs < 0 || options.BufferBytes < 0 {
-		return nil, refuse("options", "Timeout, BufferJobs and BufferBytes must not be negative")
-	}
-	channel, err := options.open(target)
+	shows, err := options.identityOf(target)
 	if err != nil {
 		return nil, err
 	}
-	l := &link{target: target, channel: channel, timeout: or(options.Timeout, 30*time.Second), log: options.Logger}
+	return newClient(target, shows, options)
+}
+
+// newClient returns a client that shows what is known already.
+func newClient(target string, shows *identity, options *ClientOptions) (*Client, error) {
+	if options.Timeout < 0 || options.BufferJobs < 0 || options.BufferBytes < 0 {
+		return nil, refuse("options", "Timeout, BufferJobs and BufferBytes must not be negative")
+	}
+	channel, err := shows.open(target)
+	if err != nil {
+		return nil, err
+	}
+	l := &link{target: target, shows: shows, channel: channel, timeout: or(options.Timeout, 30*time.Second), log: options.Logger}
 	if l.log == nil {
 		l.log = slog.Default()
 	}
 	calls := newPushCalls()
-	return &Client{
+	client := &Client{
 		link: l, jobs: joblinev1.NewJobServiceClient(channel), calls: calls,
 		pusher:     newPusher(l, calls, or(options.BufferJobs, 10_000), or(options.BufferBytes, 64<<20)),
 		middleware: options.Middleware, codec: options.Codec,
 		tracing: newPushTracing(options.Propagator, options.TracerProvider),
-	}, nil
+	}
+	client.waits = &sharedWaits{client: client, jobs: map[uint64]*waitedJob{}, calls: map[*waitCall]struct{}{}}
+	return client, nil
 }
 
 func or[T comparable](given, otherwise T) T {

@@ -5,17 +5,14 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
-	"maps"
 	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
-	"google.golang.org/grpc/metadata"
 )
 
 const (
@@ -26,14 +23,27 @@ const (
 	connectPause = 100 * time.Millisecond
 )
 
-// Connection says how to reach a server. The zero value is plaintext without metadata.
+// Connection says how to reach a server, and what to show it. The zero value has what the environment says:
+// JOBLINE_TOKEN, and JOBLINE_TLS=1, JOBLINE_TLS_CA, JOBLINE_CLIENT_CERTIFICATE and JOBLINE_CLIENT_KEY for TLS;
+// without them it is plaintext.
 type Connection struct {
-	// Credentials of the channel, such as credentials.NewTLS(config); default plaintext.
-	Credentials credentials.TransportCredentials
-	// Metadata goes with each call, such as {"authorization": "Bearer …"}.
-	Metadata map[string]string
+	// Token is an API key or a JSON Web Token, which goes with each call; default JOBLINE_TOKEN.
+	Token Token
+	// TokenFunc returns the token of now, in the place of Token. Each call asks it, so it should keep one. Its
+	// errors are ErrNoToken: nothing was sent. A call that is refused as its token has ended is made again with
+	// the next one, and streams are opened again.
+	TokenFunc func(context.Context) (string, error) `json:"-"`
+	// InsecureToken sends tokens in plaintext to other hosts than this one, which is refused otherwise.
+	InsecureToken bool
+	// TLS turns TLS on; &TLS{} has the authorities of the system. Default: what the environment says.
+	TLS *TLS
+	// Credentials of the channel, in the place of TLS, such as credentials.NewTLS(config), or
+	// insecure.NewCredentials() for plaintext whatever the environment says.
+	Credentials credentials.TransportCredentials `json:"-"`
+	// Metadata goes with each call.
+	Metadata Metadata
 	// DialOptions are added to those of this package.
-	DialOptions []grpc.DialOption
+	DialOptions []grpc.DialOption `json:"-"`
 }
 
 // Calls that change nothing, or nothing more when they are repeated. Push is not among them: the
@@ -68,13 +78,10 @@ func serviceConfig() string {
 }
 
 // open opens a channel of its own.
-func (c Connection) open(target string) (*grpc.ClientConn, error) {
-	if c.Credentials == nil {
-		c.Credentials = insecure.NewCredentials()
-	}
-	intercept := interceptor{metadata: metadata.New(maps.Clone(c.Metadata))}
+func (i *identity) open(target string) (*grpc.ClientConn, error) {
+	intercept := interceptor{i}
 	options := append([]grpc.DialOption{
-		grpc.WithTransportCredentials(c.Credentials),
+		grpc.WithTransportCredentials(i.credentials),
 		grpc.WithDefaultServiceConfig(serviceConfig()),
 		grpc.WithDefaultCallOptions(
 			grpc.MaxCallRecvMsgSize(messageBytesMax), grpc.MaxCallSendMsgSize(messageBytesMax)),
@@ -87,7 +94,7 @@ func (c Connection) open(target string) (*grpc.ClientConn, error) {
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 15 * time.Second, Timeout: 10 * time.Second}),
 		grpc.WithChainUnaryInterceptor(intercept.unary),
 		grpc.WithChainStreamInterceptor(intercept.stream),
-	}, c.DialOptions...)
+	}, i.dialOptions...)
 	channel, err := grpc.NewClient(target, options...)
 	if err != nil {
 		return nil, refuse("target", "%v", err)
@@ -95,47 +102,65 @@ func (c Connection) open(target string) (*grpc.ClientConn, error) {
 	return channel, nil
 }
 
-// interceptor adds the metadata of a connection, and types its errors.
-type interceptor struct {
-	metadata metadata.MD
-}
-
-func (i interceptor) outgoing(ctx context.Context) context.Context {
-	if len(i.metadata) == 0 {
-		return ctx
-	}
-	given, _ := metadata.FromOutgoingContext(ctx)
-	return metadata.NewOutgoingContext(ctx, metadata.Join(i.metadata, given))
-}
+// interceptor adds what a client shows to its calls, and types their errors.
+type interceptor struct{ *identity }
 
 func (i interceptor) unary(ctx context.Context, method string, request, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
-	if err := invoke(i.outgoing(ctx), method, request, reply, cc, options...); err != nil {
-		return errorOf(ctx, err)
+	once := func(outgoing context.Context) *Error {
+		if err := invoke(outgoing, method, request, reply, cc, options...); err != nil {
+			return i.explain(errorOf(ctx, err))
+		}
+		i.hasConnected.Store(true)
+		return nil
+	}
+	outgoing, token, err := i.outgoing(ctx, method)
+	if err != nil {
+		return err
+	}
+	failed := once(outgoing)
+	if failed != nil && i.mayRenew(failed) {
+		if outgoing, next, err := i.outgoing(ctx, method); err == nil && next != token {
+			failed = once(outgoing)
+		}
+	}
+	if failed != nil {
+		return failed
 	}
 	return nil
 }
 
 func (i interceptor) stream(ctx context.Context, description *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, options ...grpc.CallOption) (grpc.ClientStream, error) {
-	stream, err := open(i.outgoing(ctx), description, cc, method, options...)
+	outgoing, _, err := i.outgoing(ctx, method)
 	if err != nil {
-		return nil, errorOf(ctx, err)
+		return nil, err
 	}
-	return typedStream{stream}, nil
+	stream, err := open(outgoing, description, cc, method, options...)
+	if err != nil {
+		return nil, i.explain(errorOf(ctx, err))
+	}
+	return typedStream{stream, i.identity}, nil
 }
 
-type typedStream struct{ grpc.ClientStream }
+type typedStream struct {
+	grpc.ClientStream
+	shows *identity
+}
 
 func (s typedStream) RecvMsg(message any) error {
 	err := s.ClientStream.RecvMsg(message)
+	if err == nil && !s.shows.hasConnected.Load() {
+		s.shows.hasConnected.Store(true)
+	}
 	if err == nil || err == io.EOF { //nolint:errorlint // gRPC's contract is io.EOF itself
 		return err
 	}
-	return errorOf(s.Context(), err)
+	return s.shows.explain(errorOf(s.Context(), err))
 }
 
 // link is the channel of a client, and how calls are made on it.
 type link struct {
 	target  string
+	shows   *identity
 	channel *grpc.ClientConn
 	timeout time.Duration
 	log     *slog.Logger

@@ -81,6 +81,8 @@ var (
 	ErrUnavailable = kindOf(true, "unavailable", nil)
 	// ErrNotConnected (of ErrUnavailable, definite): no server was reached since the client was made.
 	ErrNotConnected = kind("not connected", ErrUnavailable)
+	// ErrNoToken (of ErrUnavailable, definite): TokenFunc returned no token, so the call was not sent.
+	ErrNoToken = kind("no token", ErrUnavailable)
 	// ErrDeadlineExceeded (retryable): the answer did not come in time.
 	ErrDeadlineExceeded = kindOf(true, "deadline exceeded", nil)
 	// ErrOutcomeUnknown (retryable): a write was sent and no definite answer came. Repeat a push with the

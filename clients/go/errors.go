@@ -62,7 +62,7 @@ func (e *Error) Retryable() bool {
 
 // Definite reports whether nothing was stored or changed.
 func (e *Error) Definite() bool {
-	return e.Is(ErrRefused) || e.Is(ErrNotConnected)
+	return e.Is(ErrRefused) || e.Is(ErrNotConnected) || e.Is(ErrNoToken)
 }
 
 // GRPCStatus returns the status, for status.FromError and status.Code.

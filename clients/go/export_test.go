@@ -21,3 +21,11 @@ func PushCalls(client *Client) uint64 {
 	defer client.calls.mu.Unlock()
 	return client.calls.current.last
 }
+
+// WaitCalls returns how many calls the small waits of a client have open, and for how many jobs.
+func WaitCalls(client *Client) (calls, jobs int) {
+	s := client.waits
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.calls) + s.retiring, len(s.jobs)
+}

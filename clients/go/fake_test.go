@@ -31,23 +31,40 @@ type fake struct {
 	ends    []*joblinev1.WaitResponse
 	waits   int
 	missing int32
+	// What is done first in each call, where that is set.
+	asked func(context.Context) error
+	// What a call of Wait does, in the place of answering ends.
+	wait func(*joblinev1.WaitRequest, joblinev1.JobService_WaitServer) error
 }
 
-func (f *fake) Push(_ context.Context, request *joblinev1.PushRequest) (*joblinev1.PushResponse, error) {
+func (f *fake) Push(ctx context.Context, request *joblinev1.PushRequest) (*joblinev1.PushResponse, error) {
 	f.mu.Lock()
 	f.requests, f.at = append(f.requests, request), append(f.at, time.Now())
 	n := len(f.requests)
 	f.mu.Unlock()
+	if f.asked != nil {
+		if err := f.asked(ctx); err != nil {
+			return nil, err
+		}
+	}
 	if err := f.answer(n, request); err != nil {
 		return nil, err
 	}
 	return &joblinev1.PushResponse{FirstId: uint64(n) * 1_000, Count: int32(len(request.GetPayloads())+len(request.GetJobs())) - f.missing}, nil
 }
 
-func (f *fake) Wait(_ *joblinev1.WaitRequest, stream joblinev1.JobService_WaitServer) error {
+func (f *fake) Wait(request *joblinev1.WaitRequest, stream joblinev1.JobService_WaitServer) error {
 	f.mu.Lock()
 	f.waits++
 	f.mu.Unlock()
+	if f.asked != nil {
+		if err := f.asked(stream.Context()); err != nil {
+			return err
+		}
+	}
+	if f.wait != nil {
+		return f.wait(request, stream)
+	}
 	for _, end := range f.ends {
 		if err := stream.Send(end); err != nil {
 			return err

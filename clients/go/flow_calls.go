@@ -45,7 +45,7 @@ func (f *flowCalls) client() (*Client, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.made == nil {
-		made, err := New(f.run.loop.target, f.run.clientOptions)
+		made, err := newClient(f.run.loop.target, f.run.loop.shows, f.run.clientOptions)
 		if err != nil {
 			return nil, err
 		}

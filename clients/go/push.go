@@ -193,7 +193,7 @@ func (l *link) push(ctx context.Context, calls *pushCalls, request *joblinev1.Pu
 		identify(request, requestID)
 	}
 	giveUp := time.Now().Add(min(l.timeout, repeatMax))
-	for tries := 1; ; tries++ {
+	for tries, sent := 1, 0; ; tries++ {
 		response, err := l.tryPush(ctx, request)
 		if err == nil {
 			l.answered()
@@ -202,10 +202,14 @@ func (l *link) push(ctx context.Context, calls *pushCalls, request *joblinev1.Pu
 		}
 		failed := errorOf(ctx, err)
 		pause := max(pauses.Retry.After(tries), failed.RetryAfter)
-		isOver := failed.Definite() || !failed.Retryable() || ctx.Err() != nil || time.Now().Add(pause).After(giveUp)
+		isRefused := failed.Definite() && !failed.Is(ErrNoToken) // the next try may have one
+		isOver := isRefused || !failed.Retryable() || ctx.Err() != nil || time.Now().Add(pause).After(giveUp)
 		if isOver || !l.pause(ctx, failed, pause) {
-			end(isDefinite(failed, tries))
-			return nil, unknownOutcome(failed, requestID, tries)
+			end(isDefinite(failed, sent+1))
+			return nil, unknownOutcome(failed, requestID, sent+1)
+		}
+		if !failed.Is(ErrNoToken) {
+			sent++
 		}
 	}
 }

@@ -24,7 +24,7 @@ func errorOf(ctx context.Context, err error) *Error {
 		return newError(ErrClosed, "the client is closed").because(err)
 	}
 	from, _ := status.FromError(err)
-	e := &Error{Code: from.Code(), Message: sentenceOf(from.Message())}
+	e := &Error{Code: from.Code(), Message: oneLine(sentenceOf(from.Message()))}
 	readDetails(e, from)
 	found, ok := classByReason[e.Reason]
 	if !ok {
@@ -57,11 +57,11 @@ func readDetails(e *Error, from *status.Status) {
 			if d.GetDomain() != errorDomain {
 				continue
 			}
-			e.Reason = d.GetReason()
+			e.Reason = oneLine(d.GetReason())
 			e.ID, _ = strconv.ParseUint(d.GetMetadata()["id"], 10, 64)
 		case *errdetails.BadRequest:
 			if violations := d.GetFieldViolations(); len(violations) > 0 && e.Field == "" {
-				e.Field = violations[0].GetField()
+				e.Field = oneLine(violations[0].GetField())
 			}
 		case *errdetails.RetryInfo:
 			e.RetryAfter = d.GetRetryDelay().AsDuration()
@@ -98,6 +98,7 @@ func isDefinite(e *Error, tries int) bool {
 	if !e.Definite() {
 		return false
 	}
-	ofThisTry := e.Is(ErrClosed) || e.Is(ErrPermissionDenied) || e.Is(ErrUnauthenticated) || e.Is(ErrNotConnected)
+	ofThisTry := e.Is(ErrClosed) || e.Is(ErrPermissionDenied) || e.Is(ErrUnauthenticated) || e.Is(ErrNotConnected) ||
+		e.Is(ErrNoToken)
 	return tries <= 1 || !ofThisTry
 }

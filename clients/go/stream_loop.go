@@ -27,7 +27,7 @@ const (
 // its own, so that a new stream never inherits a dead connection. One goroutine reads a stream, and
 // one writes it; the latter sends the heartbeats, whatever the handlers do.
 type streamLoop struct {
-	connection Connection
+	shows      *identity
 	target     string
 	session    *sharedSession
 	take       func(*stream.Received)
@@ -70,7 +70,7 @@ func (l *streamLoop) setHangUp(hangUp context.CancelFunc) {
 
 // run returns when the worker has stopped, or the error that makes a stream impossible.
 func (l *streamLoop) run() error {
-	tries := 0
+	tries, renewals := 0, 0
 	for l.life.Err() == nil && !l.session.isOver() {
 		l.isOpened, l.goaway = false, nil
 		began := time.Now()
@@ -80,7 +80,14 @@ func (l *streamLoop) run() error {
 		if l.isOpened && time.Since(began) > pauses.Reconnect.Longest {
 			tries = 0
 		}
-		if err != nil && isFatal(err) && !l.isOpened {
+		isLate := err != nil && l.shows.mayRenew(err) && !l.isOpened
+		if !isLate {
+			renewals = 0
+		} else {
+			renewals++
+		}
+		if err != nil && isFatal(err) && !l.isOpened && !(isLate && renewals < renewalsMax) {
+			l.log.Error("the server refuses this worker, which stops", "server", l.target, "error", err)
 			return err
 		}
 		if err != nil && isMistake(err) && l.isOpened {
@@ -133,7 +140,7 @@ func (l *streamLoop) pause(err *Error, tries int, lived time.Duration) {
 
 // oneStream opens a stream and reads it to its end; it returns the error that ended it, if any.
 func (l *streamLoop) oneStream() *Error {
-	channel, err := l.connection.open(l.target)
+	channel, err := l.shows.open(l.target)
 	if err != nil {
 		return errorOf(l.life, err)
 	}
@@ -208,7 +215,7 @@ func (l *streamLoop) read(call joblinev1.JobService_StreamClient) error {
 		l.take(received)
 		if received.Goaway != nil {
 			l.goaway = received.Goaway
-			l.log.Info("the server asks to move", "reason", received.Goaway.GetReason())
+			l.log.Info("the server asks to move", "reason", oneLine(received.Goaway.GetReason()))
 		}
 		if l.goaway != nil && l.mayMove(l.goaway) {
 			return nil

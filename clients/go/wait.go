@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"iter"
+	"maps"
+	"slices"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -19,10 +21,16 @@ const waitMax = time.Hour
 // Wait yields how jobs end, each as it ends; ended ones come at once. Ids are ≤ 10,000. A broken
 // connection is opened again. It ends when all have ended, or with ErrWaitTimeout when ctx ends (the
 // jobs go on), or with a refusal. A result that cannot be opened is yielded as such an error (ErrCodec) beside its
-// end.
+// end. Waits for up to 100 jobs share calls, and not the metadata of their contexts: a client may have any number.
 func (c *Client) Wait(ctx context.Context, ids ...uint64) iter.Seq2[JobEnd, error] {
 	return func(yield func(JobEnd, error) bool) {
-		for response, err := range c.responses(ctx, ids, false) {
+		ctx, cancel := byMovedClock(ctx, c.link.target)
+		defer cancel()
+		responses := c.responses(ctx, ids, false)
+		if len(ids) <= sharedIDsMax {
+			responses = c.sharedResponses(ctx, ids)
+		}
+		for response, err := range responses {
 			if err != nil {
 				yield(JobEnd{}, err)
 				return
@@ -59,6 +67,8 @@ type Partial struct {
 // ErrWaitTimeout when ctx ends, and with ErrJobNotFound if there is no such job.
 func (c *Client) Partials(ctx context.Context, id uint64) iter.Seq2[Partial, error] {
 	return func(yield func(Partial, error) bool) {
+		ctx, cancel := byMovedClock(ctx, c.link.target)
+		defer cancel()
 		last := Partial{}
 		for response, err := range c.responses(ctx, []uint64{id}, true) {
 			if err == nil && response.GetNotFound() {
@@ -83,6 +93,41 @@ func (c *Client) Partials(ctx context.Context, id uint64) iter.Seq2[Partial, err
 	}
 }
 
+// sharedResponses yields the responses to a wait that shares its calls with others.
+func (c *Client) sharedResponses(ctx context.Context, ids []uint64) iter.Seq2[*joblinev1.WaitResponse, error] {
+	return func(yield func(*joblinev1.WaitResponse, error) bool) {
+		if err := c.link.reach(ctx); err != nil {
+			yield(nil, err)
+			return
+		}
+		wait := c.waits.join(ids)
+		defer c.waits.leave(wait)
+		for {
+			isLate := ctx.Err() != nil // before what has come is taken, so that an end of this moment counts
+			ended, err, isOver := c.waits.news(wait)
+			for _, response := range ended {
+				if !yield(response, nil) {
+					return
+				}
+			}
+			switch {
+			case err != nil:
+				yield(nil, err)
+				return
+			case isOver:
+				return
+			case isLate:
+				c.late(ctx, c.waits.leave(wait), yield)
+				return
+			}
+			select {
+			case <-wait.news:
+			case <-ctx.Done():
+			}
+		}
+	}
+}
+
 // responses yields the responses to a wait, over broken connections, until all jobs have ended.
 func (c *Client) responses(ctx context.Context, ids []uint64, partials bool) iter.Seq2[*joblinev1.WaitResponse, error] {
 	return func(yield func(*joblinev1.WaitResponse, error) bool) {
@@ -90,32 +135,43 @@ func (c *Client) responses(ctx context.Context, ids []uint64, partials bool) ite
 			yield(nil, err)
 			return
 		}
-		left := map[uint64]struct{}{}
-		for _, id := range ids {
-			left[id] = struct{}{}
-		}
+		left, renewals := setOf(ids), 0
+		check := func(response *joblinev1.WaitResponse) error { return checkAnswer(response, left, partials) }
 		for tries := 1; len(left) > 0; tries++ {
-			hadOne, err := c.waitOnce(ctx, left, partials, func(response *joblinev1.WaitResponse) bool {
+			timeout := waitMax
+			if deadline, ok := ctx.Deadline(); ok {
+				timeout = min(timeout, max(time.Until(deadline), 0))
+			}
+			hadOne, err := c.waitOnce(ctx, slices.Collect(maps.Keys(left)), timeout, partials, check, func(response *joblinev1.WaitResponse) bool {
+				if response.GetPartialNumber() == 0 {
+					delete(left, response.GetId())
+				}
 				return yield(response, nil)
 			})
-			switch {
+			failed := (*Error)(nil)
+			switch isOne := errors.As(err, &failed); {
 			case errors.Is(err, errStopped):
 				return
+			case len(left) == 0:
+				return
 			case ctx.Err() != nil:
-				yield(nil, timedOut(ctx, left))
+				c.late(ctx, left, yield)
 				return
-			case err != nil && !Retryable(err):
-				yield(nil, err)
-				return
-			case hadOne:
-				tries = 0
+			case hadOne || (isOne && failed.Retryable()):
+				renewals = 0
 			}
-			if len(left) == 0 {
-				return
+			if err != nil && !Retryable(err) {
+				if renewals++; failed == nil || !c.link.shows.mayRenew(failed) || renewals >= renewalsMax {
+					yield(nil, err)
+					return
+				}
+			}
+			if hadOne {
+				tries = 0
 			}
 			// Also after a call that ended well without all answers, or it would be repeated at once for ever.
 			pause := pauses.Retry.After(max(tries, 1))
-			if failed := (*Error)(nil); errors.As(err, &failed) {
+			if failed != nil {
 				pause = max(pause, failed.RetryAfter)
 			}
 			sleep(ctx, pause)
@@ -125,35 +181,33 @@ func (c *Client) responses(ctx context.Context, ids []uint64, partials bool) ite
 
 var errStopped = errors.New("the reader stopped")
 
-// waitOnce makes one call, and removes the jobs that ended from those that are left.
-func (c *Client) waitOnce(ctx context.Context, left map[uint64]struct{}, partials bool, take func(*joblinev1.WaitResponse) bool) (bool, error) {
-	timeout := waitMax
-	if deadline, ok := ctx.Deadline(); ok {
-		timeout = min(timeout, max(time.Until(deadline), 0))
+func setOf(ids []uint64) map[uint64]struct{} {
+	set := make(map[uint64]struct{}, len(ids))
+	for _, id := range ids {
+		set[id] = struct{}{}
 	}
+	return set
+}
+
+// waitOnce makes one call; take returns false to stop it.
+func (c *Client) waitOnce(ctx context.Context, ids []uint64, timeout time.Duration, partials bool, check func(*joblinev1.WaitResponse) error, take func(*joblinev1.WaitResponse) bool) (hadOne bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout+c.link.timeout)
 	defer cancel()
-	request := &joblinev1.WaitRequest{Timeout: durationpb.New(timeout), Partials: partials}
-	for id := range left {
-		request.Ids = append(request.Ids, id)
-	}
+	request := &joblinev1.WaitRequest{Ids: ids, Timeout: durationpb.New(timeout), Partials: partials}
 	stream, err := c.jobs.Wait(ctx, request)
 	if err != nil {
 		return false, err
 	}
-	for hadOne := false; ; hadOne = true {
+	for ; ; hadOne = true {
 		response, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
 			return hadOne, nil
 		}
 		if err == nil {
-			err = checkAnswer(response, left, partials)
+			err = check(response)
 		}
 		if err != nil {
 			return hadOne, err
-		}
-		if response.GetPartialNumber() == 0 {
-			delete(left, response.GetId())
 		}
 		if !take(response) {
 			return hadOne, errStopped
@@ -180,6 +234,22 @@ func checkAnswer(response *joblinev1.WaitResponse, left map[uint64]struct{}, par
 		return nil
 	}
 	return unexpected("the server answers that job %d has ended, in the state %v", response.GetId(), response.GetState())
+}
+
+// late ends a wait whose context has ended. If that is by the clock of a test's server, jobs may have ended before
+// it: the server knows.
+func (c *Client) late(ctx context.Context, left map[uint64]struct{}, yield func(*joblinev1.WaitResponse, error) bool) {
+	if errors.Is(context.Cause(ctx), errMoved) {
+		check := func(response *joblinev1.WaitResponse) error { return checkAnswer(response, left, false) }
+		_, err := c.waitOnce(context.WithoutCancel(ctx), slices.Collect(maps.Keys(left)), 0, false, check, func(response *joblinev1.WaitResponse) bool {
+			delete(left, response.GetId())
+			return yield(response, nil)
+		})
+		if errors.Is(err, errStopped) || len(left) == 0 {
+			return
+		}
+	}
+	yield(nil, timedOut(ctx, left))
 }
 
 func timedOut(ctx context.Context, left map[uint64]struct{}) error {

@@ -29,6 +29,7 @@ type WorkerStats struct {
 // [HandleBatch], then call Run once.
 type Worker struct {
 	target  string
+	shows   *identity
 	options WorkerOptions
 	routes  map[routeKey]*route
 	drain   *pacing.Drain
@@ -56,9 +57,14 @@ func NewWorker(target string, options *WorkerOptions) (*Worker, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
+	shows, err := o.identityOf(target)
+	if err != nil {
+		return nil, err
+	}
 	o.fill()
+	o.Connection = Connection{} // what prints a worker prints no token
 	return &Worker{
-		target: target, options: o, routes: map[routeKey]*route{},
+		target: target, shows: shows, options: o, routes: map[routeKey]*route{},
 		drain: pacing.NewDrain(o.SoftStop, o.HardStop, o.ExitWhenIdle),
 		wakes: make(chan struct{}, 1), connect: make(chan struct{}),
 	}, nil

@@ -16,7 +16,7 @@ const (
 	failurePauseMax  = 24 * time.Hour
 )
 
-// WorkerOptions are the settings of a Worker. The zero value is plaintext with the defaults below.
+// WorkerOptions are the settings of a Worker. The zero value is the defaults below.
 type WorkerOptions struct {
 	Connection
 

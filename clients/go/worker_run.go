@@ -59,7 +59,7 @@ func newWorkerRun(ctx context.Context, w *Worker, opening *joblinev1.StreamOpen)
 		metrics: metrics, log: o.Logger, base: context.WithoutCancel(ctx), middleware: o.Middleware,
 		tracing: newWorkTracing(o.Propagator, o.TracerProvider, o.TraceAsChild),
 		clientOptions: &ClientOptions{
-			Connection: o.Connection, Logger: o.Logger, Propagator: o.Propagator, TracerProvider: o.TracerProvider,
+			Logger: o.Logger, Propagator: o.Propagator, TracerProvider: o.TracerProvider,
 			Codec: o.Codec,
 		},
 		codec:   o.Codec,
@@ -74,12 +74,12 @@ func newWorkerRun(ctx context.Context, w *Worker, opening *joblinev1.StreamOpen)
 	r.router = &router{run: r, routes: w.routes}
 	r.flows = newFlowCalls(r, life)
 	r.loop = &streamLoop{
-		connection: o.Connection, target: w.target, session: r.session, log: o.Logger,
+		shows: w.shows, target: w.target, session: r.session, log: o.Logger,
 		life: life, end: end, reconnects: &metrics.reconnects,
 	}
 	r.loop.take = func(received *stream.Received) {
 		for _, one := range received.Unhandled {
-			r.log.Warn("jobs wait, and no worker handles them", "queue", one.GetQueue(), "name", one.GetName(), "jobs", one.GetReady())
+			r.log.Warn("jobs wait, and no worker handles them", "queue", oneLine(one.GetQueue()), "name", oneLine(one.GetName()), "jobs", one.GetReady())
 		}
 		if received.IsOpened {
 			w.connected()

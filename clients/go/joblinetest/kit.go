@@ -30,6 +30,9 @@ const (
 	serverVariable = "JOBLINE_SERVER"
 )
 
+// What a program under test may have in its environment for another server, by TLS: that of the kit has none.
+var otherVariables = []string{"JOBLINE_TLS", "JOBLINE_TLS_CA", "JOBLINE_CLIENT_CERTIFICATE", "JOBLINE_CLIENT_KEY"}
+
 // Options are the settings of a kit. The zero value is the defaults below.
 type Options struct {
 	// Command starts the server; default JOBLINE_COMMAND of the environment, else jobline in PATH.
@@ -86,6 +89,7 @@ func New(t testing.TB, options *Options) *Kit {
 		k.options.WorkTime = time.Second
 	}
 	take(t)
+	unsetOthers(t)
 	t.Cleanup(func() {
 		if k.Client != nil {
 			_ = k.Client.Close()
@@ -144,13 +148,25 @@ func take(t testing.TB) {
 // setServer has the programs under test find the server. Unlike testing's Setenv it is allowed in parallel
 // tests: one of them has the server at a time.
 func setServer(t testing.TB, address string) {
-	before, wasSet := os.LookupEnv(serverVariable)
+	restoreLater(t, serverVariable)
 	_ = os.Setenv(serverVariable, address) // fails for names that no variable has
+}
+
+// unsetOthers has no setting for another server in the way.
+func unsetOthers(t testing.TB) {
+	for _, name := range otherVariables {
+		restoreLater(t, name)
+		_ = os.Unsetenv(name)
+	}
+}
+
+func restoreLater(t testing.TB, name string) {
+	before, wasSet := os.LookupEnv(name)
 	t.Cleanup(func() {
 		if wasSet {
-			_ = os.Setenv(serverVariable, before)
+			_ = os.Setenv(name, before)
 		} else {
-			_ = os.Unsetenv(serverVariable)
+			_ = os.Unsetenv(name)
 		}
 	})
 }

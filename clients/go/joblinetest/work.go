@@ -3,6 +3,7 @@ package joblinetest
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -48,7 +49,7 @@ func (k *Kit) work(options *jobline.WorkerOptions, handlers []func(*jobline.Work
 	if own.Logger == nil {
 		own.Logger = discard
 	}
-	if own.Credentials == nil && own.Metadata == nil && own.DialOptions == nil {
+	if reflect.ValueOf(own.Connection).IsZero() {
 		own.Connection = k.options.Client.Connection
 	}
 	if own.Codec == nil {

@@ -5,10 +5,10 @@ import (
 	"testing"
 )
 
-// New starts a server that ends with the test. The test is skipped where there is none to start.
-func New(t testing.TB) *Server {
+// New starts a server that ends with the test, as Start does. The test is skipped where there is none to start.
+func New(t testing.TB, arguments ...string) *Server {
 	t.Helper()
-	server, err := Start()
+	server, err := Start(arguments...)
 	if errors.Is(err, ErrNoServer) {
 		t.Skip(err)
 	}

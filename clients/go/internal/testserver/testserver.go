@@ -22,9 +22,10 @@ var ErrNoServer = errors.New("no jobline command: run `make setup`, or set JOBLI
 // Server is a server process with a directory of its own.
 type Server struct {
 	// Address is HOST:PORT; it stays the same over restarts.
-	Address string
-	dir     string
-	process *exec.Cmd
+	Address   string
+	dir       string
+	arguments []string
+	process   *exec.Cmd
 }
 
 // Command returns the command that starts servers.
@@ -40,13 +41,14 @@ func Command() (string, error) {
 	return found, nil
 }
 
-// Start starts a server on a fresh directory and a free port, and returns when it is ready.
-func Start() (*Server, error) {
+// Start starts a server on a fresh directory and a free port, with these arguments of `serve` beside its own, and
+// returns when it is ready.
+func Start(arguments ...string) (*Server, error) {
 	dir, err := os.MkdirTemp("", "jobline-go-")
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{Address: "127.0.0.1:0", dir: dir}
+	s := &Server{Address: "127.0.0.1:0", dir: dir, arguments: arguments}
 	if err := s.Restart(); err != nil {
 		_ = os.RemoveAll(dir)
 		return nil, err
@@ -60,9 +62,9 @@ func (s *Server) Restart() error {
 	if err != nil {
 		return err
 	}
-	process := exec.Command(command, "serve", "--data", filepath.Join(s.dir, "data"),
+	process := exec.Command(command, append([]string{"serve", "--data", filepath.Join(s.dir, "data"),
 		"--listen", s.Address, "--http", "", "--ballast-bytes", "0", "--low-space-bytes", "0",
-		"--log-level", "warning")
+		"--log-level", "warning"}, s.arguments...)...)
 	process.Stderr = os.Stderr
 	process.Env = slices.DeleteFunc(os.Environ(), func(entry string) bool {
 		return strings.HasPrefix(entry, "JOBLINE_") // a server refuses settings that it does not know
@@ -97,9 +99,9 @@ func (s *Server) awaitReady(output io.Reader) error {
 	select {
 	case err := <-ready:
 		return err
-	case <-time.After(60 * time.Second):
+	case <-time.After(5 * time.Minute): // a machine that tests much else at the same time
 		s.Kill()
-		return errors.New("the server was not ready within a minute")
+		return errors.New("the server was not ready within five minutes")
 	}
 }
 
