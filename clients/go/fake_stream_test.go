@@ -2,8 +2,10 @@ package jobline_test
 
 import (
 	"context"
+	"log/slog"
 	"math"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -154,5 +156,43 @@ func TestServersThatAskToMoveAtOnceAreNotCalledWithoutAPause(t *testing.T) {
 		if s.count() > 6 {
 			t.Errorf("delay %s: %d streams in 0.4 s", what, s.count())
 		}
+	}
+}
+
+// TestServerThatSendsTooManyJobsIsLeftWithAPause, with an error that says so; what it says itself has no escape
+// sequences when it comes to a log.
+func TestServerThatSendsTooManyJobsIsLeftWithAPause(t *testing.T) {
+	t.Parallel()
+	s, address := startStreams(t, func(n int, stream joblinev1.JobService_StreamServer) error {
+		if n == 1 {
+			return status.Error(codes.Unavailable, "no\x1b[2J\nbody")
+		}
+		if err := hello(stream); err != nil {
+			return err
+		}
+		for first := uint64(1); ; first += 100 {
+			run := &joblinev1.LeasedRun{FirstId: first, Delivery: 1, Queue: "q", Payloads: make([][]byte, 100), LeaseMs: 30_000}
+			if err := stream.Send(&joblinev1.StreamResponse{Runs: []*joblinev1.LeasedRun{run}}); err != nil {
+				return err
+			}
+		}
+	})
+	log := &lockedBuffer{}
+	worker := workerOf(t, address, jobline.WorkerOptions{
+		Concurrency: 1, Window: 2, SoftStop: time.Millisecond, HardStop: time.Millisecond, Logger: slog.New(slog.NewJSONHandler(log, nil)),
+	})
+	jobline.Handle(worker, "q", "", func(ctx context.Context, _ *jobline.Job[[]byte]) (int, error) {
+		<-ctx.Done()
+		return 1, nil
+	})
+	start(t, worker)
+	eventually(t, "three streams", func() bool { return s.count() >= 3 })
+	if stats := worker.Stats(); stats.Waiting > 2*2+100 {
+		t.Errorf("%d jobs wait", stats.Waiting)
+	}
+	said := log.String()
+	if !strings.Contains(said, "more jobs than the window allows") || !strings.Contains(said, "retry_in") ||
+		strings.Contains(said, `\u001b`) || !strings.Contains(said, "\ufffd[2J body") {
+		t.Error(said)
 	}
 }

@@ -217,6 +217,9 @@ func (l *streamLoop) read(call joblinev1.JobService_StreamClient) error {
 			l.goaway = received.Goaway
 			l.log.Info("the server asks to move", "reason", oneLine(received.Goaway.GetReason()))
 		}
+		if received.IsTooMany {
+			return unexpected("the server sent more jobs than the window allows: the rest is given back")
+		}
 		if l.goaway != nil && l.mayMove(l.goaway) {
 			return nil
 		}

@@ -66,6 +66,9 @@ type Received struct {
 	Reports             []SettleReport
 	Goaway              *joblinev1.StreamGoaway
 	Unhandled           []*joblinev1.UnhandledName
+	// IsTooMany: there were more jobs than the window allows. They are not among Jobs: end the stream, and the next
+	// one gives them back.
+	IsTooMany bool
 }
 
 func jobsOfRun(run *joblinev1.LeasedRun, now time.Time) []*Job {

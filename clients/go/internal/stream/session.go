@@ -18,8 +18,10 @@ type Session struct {
 	lines         lines
 	resent        []*joblinev1.StreamSettle
 	window        window
+	largest       window // that was sent
 	settledBefore map[uint64]uint64
 	held          map[uint64]*Job
+	heldBytes     int64 // of their payloads
 	id            string
 	goaway        *joblinev1.StreamGoaway
 	isDraining    bool
@@ -38,6 +40,13 @@ type window struct {
 	jobs  int32
 	bytes int64
 }
+
+// What may be held beyond the largest window: a window shrinks while jobs are on their way, and a lost lease makes
+// room at the server before it is known here.
+const (
+	surplusJobs  = 100
+	surplusBytes = 64 << 20
+)
 
 // NewSession returns a session that opens its streams with this message.
 func NewSession(opening *joblinev1.StreamOpen, windowJobs int, windowBytes int64) *Session {
@@ -137,11 +146,22 @@ func (s *Session) take(jobs []*Job, leaseMillis int64, isRepeated bool, received
 	s.heartbeat.leased(time.Duration(leaseMillis)*time.Millisecond, len(s.held) > 0)
 	s.settles.mayRepeat = s.settles.mayRepeat || isRepeated
 	for _, job := range jobs {
-		if s.isNew(job, received) {
-			s.held[job.ID] = job
-			received.Jobs = append(received.Jobs, job)
+		if !s.isNew(job, received) {
+			continue
 		}
+		if !s.hasRoom() {
+			received.IsTooMany = true
+			continue
+		}
+		s.held[job.ID] = job
+		s.heldBytes += int64(len(job.Payload))
+		received.Jobs = append(received.Jobs, job)
 	}
+}
+
+// hasRoom reports whether the server may send one more job.
+func (s *Session) hasRoom() bool {
+	return len(s.held) < 2*int(s.largest.jobs)+surplusJobs && s.heldBytes < 2*s.largest.bytes+surplusBytes
 }
 
 // isNew reports whether to run a leased job: not one whose lease runs or was settled already. A newer
@@ -171,6 +191,7 @@ func (s *Session) lose(job *Job, reason joblinev1.RevokeReason, received *Receiv
 
 func (s *Session) drop(job *Job) {
 	delete(s.held, job.ID)
+	s.heldBytes -= int64(len(job.Payload))
 	job.state.Store(gone)
 }
 
@@ -241,4 +262,5 @@ func (s *Session) putWindow(frame *joblinev1.StreamRequest) {
 	}
 	frame.Window = &joblinev1.StreamWindow{MaxInFlight: sent.jobs, MaxInFlightBytes: sent.bytes}
 	s.windowSent = &sent
+	s.largest.jobs, s.largest.bytes = max(s.largest.jobs, sent.jobs), max(s.largest.bytes, sent.bytes)
 }

@@ -195,3 +195,47 @@ func TestManyUnconfirmedSettlesGather(t *testing.T) {
 		t.Fatalf("got %v", settles)
 	}
 }
+
+// TestServerThatSendsMoreThanTheWindowIsLeft: what is held has a bound, and what came beyond it is given back on the
+// next stream.
+func TestServerThatSendsMoreThanTheWindowIsLeft(t *testing.T) {
+	session := newSession() // of 10 jobs and 1 MiB
+	opened(session, nil)
+	session.Frames(start)
+	send := func(first uint64, count, size int) *Received {
+		run := &joblinev1.LeasedRun{FirstId: first, Delivery: 1, LeaseMs: 30_000}
+		for range count {
+			run.Payloads = append(run.Payloads, make([]byte, size))
+		}
+		return session.Handle(start, &joblinev1.StreamResponse{Runs: []*joblinev1.LeasedRun{run}})
+	}
+	if received := send(1, 20, 0); received.IsTooMany || len(received.Jobs) != 20 {
+		t.Fatalf("a window may shrink while jobs are on their way: %v", received)
+	}
+	received := send(1_000, 500, 0)
+	if !received.IsTooMany || len(session.Held()) != 120 || len(received.Jobs) != 100 {
+		t.Fatalf("%v, %d held, %d new", received.IsTooMany, len(session.Held()), len(received.Jobs))
+	}
+	session.Disconnect()
+	theirs := map[uint64]uint64{}
+	for id := range session.Held() {
+		theirs[id] = 1
+	}
+	theirs[1_499] = 1
+	opened(session, theirs)
+	if settles := settlesIn(session.Frames(start)); len(settles) != 1 || settles[0].GetReleases()[0].GetId() != 1_499 {
+		t.Fatalf("what it did not take is given back: %v", settles)
+	}
+	for _, job := range session.Held() {
+		session.Ack(job, nil)
+	}
+	if received := send(2_000, 99, 1<<20); !received.IsTooMany || len(received.Jobs) != 66 {
+		t.Fatalf("%d jobs of 1 MiB", len(received.Jobs))
+	}
+	for _, job := range session.Held() {
+		session.Ack(job, nil)
+	}
+	if received := send(3_000, 10, 1<<20); received.IsTooMany || len(received.Jobs) != 10 {
+		t.Fatal("what was settled takes no room")
+	}
+}
