@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	jobline "github.com/jobline/jobline/clients/go"
+	"github.com/jobline/jobline/clients/go/internal/movedclock"
 	"github.com/jobline/jobline/clients/go/joblinev1"
 )
 
@@ -117,6 +118,7 @@ func (k *Kit) open() error {
 		k.t.Fatalf("joblinetest: %v", err)
 	}
 	k.Address = k.server.address
+	movedclock.Track(k.Address)
 	if k.Client, err = jobline.New(k.Address, &k.options.Client); err != nil {
 		k.t.Fatalf("joblinetest: %v", err)
 	}
@@ -202,7 +204,8 @@ func (k *Kit) setNow(now *timestamppb.Timestamp) {
 // Advance moves the clock, by 0 … 3,660 days, and returns when all that came due on the way is done,
 // each thing at its moment: delays, retries, timeouts, leases, schedules, limits, webhooks, retention.
 // Workers that are connected may take Options.WorkTime for what they get at one moment; they keep
-// their leases. It returns the time then.
+// their leases. Waits of this process for jobs of the server (WaitOne, PushAndWait) whose contexts would have ended by
+// then return ErrWaitTimeout, as their time has passed. It returns the time then.
 func (k *Kit) Advance(by time.Duration) time.Time {
 	k.t.Helper()
 	return k.advance(&joblinev1.AdvanceRequest{Target: &joblinev1.AdvanceRequest_Duration{Duration: durationpb.New(by)}})
@@ -223,7 +226,9 @@ func (k *Kit) advance(request *joblinev1.AdvanceRequest) time.Time {
 	if err != nil {
 		k.fatal("Advance", err)
 	}
+	before := k.Now()
 	k.setNow(response.GetNow())
+	movedclock.Move(k.Address, k.Now().Sub(before))
 	return k.Now()
 }
 
