@@ -17,12 +17,16 @@ import { WebhookService } from "./v1/webhook_service_pb.js";
  * change nothing, or nothing more when they are repeated, are repeated while the server cannot be reached.
  */
 export class Admin {
+  readonly #connection: Connection;
+
   /** Makes the stubs of a connection. */
-  constructor(private readonly connection: Connection) {}
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
 
   /** Returns the stub of any service. */
   service<S extends DescService>(service: S): Stub<S> {
-    return this.connection.stub(service);
+    return this.#connection.stub(service);
   }
 
   /** Statistics, workers, handlers, backups, operations. */

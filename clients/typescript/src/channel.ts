@@ -1,6 +1,9 @@
 import { isIPv6 } from "node:net";
-import { type ChannelCredentials, type ClientOptions, credentials, Metadata } from "@grpc/grpc-js";
+import { type ClientOptions, Metadata } from "@grpc/grpc-js";
 import { InvalidArgument } from "./errors.js";
+import { refuseNoObject } from "./given.js";
+import type { Token } from "./identity.js";
+import type { Tls } from "./tls.js";
 
 /** The address of a server, unless an argument or JOBLINE_SERVER overrides it. */
 export const DEFAULT_TARGET = "localhost:7070";
@@ -8,13 +11,23 @@ export const DEFAULT_TARGET = "localhost:7070";
 /** A reply, a frame or a page of the server; requests are bounded by the server. */
 export const MESSAGE_BYTES_MAX = 64 << 20;
 
-/** Where a server is, and how it is called. Plain values, which also reach the thread of a worker. */
+/** Where a server is, what it is shown, and what is trusted. */
 export interface Address {
   /** HOST:PORT; default: JOBLINE_SERVER, else localhost:7070. */
   target?: string;
-  /** TLS: true for the system's certificates, or PEM texts of one's own. Default: plain text. */
-  tls?: boolean | { ca?: string; cert?: string; key?: string };
-  /** Metadata of each call, such as `{ authorization: "Bearer …" }`. */
+  /**
+   * TLS: true for the authorities of Node, or files of one's own. Default: JOBLINE_TLS, JOBLINE_TLS_CA,
+   * JOBLINE_CLIENT_CERTIFICATE and JOBLINE_CLIENT_KEY, else plaintext.
+   */
+  tls?: boolean | Tls;
+  /**
+   * An API key or JSON Web Token, or a function that returns the one of now, at once or later; it is called in each
+   * call and for each stream. Default: JOBLINE_TOKEN, else none.
+   */
+  token?: Token;
+  /** Sends a token in plaintext to other hosts than this one, which is refused otherwise. */
+  insecureToken?: boolean;
+  /** Metadata of each call. */
   metadata?: Readonly<Record<string, string>>;
 }
 
@@ -22,6 +35,8 @@ export interface Address {
 export const ADDRESS_OPTIONS: Record<keyof Required<Address>, true> = {
   target: true,
   tls: true,
+  token: true,
+  insecureToken: true,
   metadata: true,
 };
 
@@ -61,8 +76,7 @@ const SERVICE_CONFIG = {
   ],
 };
 
-/** Options of every channel. */
-export const CHANNEL_OPTIONS: ClientOptions = {
+const OPTIONS: ClientOptions = {
   "grpc.service_config": JSON.stringify(SERVICE_CONFIG),
   "grpc.max_receive_message_length": MESSAGE_BYTES_MAX,
   "grpc.max_send_message_length": MESSAGE_BYTES_MAX,
@@ -74,21 +88,28 @@ export const CHANNEL_OPTIONS: ClientOptions = {
   "grpc.keepalive_timeout_ms": 10_000,
 };
 
-/** Returns the options of a channel that shares its connection with no other. */
-export function ownConnection(): ClientOptions {
-  return { ...CHANNEL_OPTIONS, "grpc.use_local_subchannel_pool": 1 };
+/** Targets that do not leave this host. */
+const NEAR =
+  /^(dns:(\/\/\/)?|ipv4:|ipv6:)?(localhost|127(\.\d{1,3}){3}|\[::1\]|\[::ffff:127\.0\.0\.1\])(:\d+)?$/i;
+
+/** Returns whether a target is on this host. */
+export function isNear(target: string): boolean {
+  return /^unix(-abstract)?:/.test(target) || NEAR.test(target);
 }
 
-/** Returns the credentials of a channel. */
-export function credentialsOf({ tls }: Address): ChannelCredentials {
-  if (tls === undefined || tls === false) return credentials.createInsecure();
-  if (tls === true) return credentials.createSsl();
-  const pem = (text: string | undefined) => (text === undefined ? null : Buffer.from(text));
-  return credentials.createSsl(pem(tls.ca), pem(tls.key), pem(tls.cert));
+/** Returns the options of a channel. Of this host no proxy knows anything, whatever `http_proxy` says. */
+export function channelOptions(target: string): ClientOptions {
+  return isNear(target) ? { ...OPTIONS, "grpc.enable_http_proxy": 0 } : OPTIONS;
+}
+
+/** Returns the options of a channel that shares its connection with no other. */
+export function ownConnection(target: string): ClientOptions {
+  return { ...channelOptions(target), "grpc.use_local_subchannel_pool": 1 };
 }
 
 /** Returns the metadata of each call. Throws InvalidArgument for what fits into no header. */
-export function metadataOf({ metadata = {} }: Address): Metadata {
+export function metadataOf(metadata: Readonly<Record<string, string>>): Metadata {
+  refuseNoObject("metadata", metadata);
   const made = new Metadata();
   for (const [key, value] of Object.entries(metadata)) {
     if (!/^[a-z0-9_.-]+$/i.test(key) || key.endsWith("-bin")) {

@@ -7,6 +7,7 @@ import { EntityRef } from "./entity.js";
 import { InvalidArgument } from "./errors.js";
 import { type FlowJob, type FlowPushed, pushFlow } from "./flows.js";
 import { refuseNoArray, refuseNoId, refuseNoObject, refuseWithout } from "./given.js";
+import { resolved } from "./identity.js";
 import { decodeResult, type JobType, jobTypeOf, type NewJob } from "./job_type.js";
 import { refuseOthers } from "./known_options.js";
 import type { PushOptions } from "./options.js";
@@ -66,8 +67,9 @@ export interface PushAndWait extends PushCall {
  * Ids of jobs and batches are `bigint`, here as in the generated stubs.
  */
 export class Client implements AsyncDisposable {
-  private readonly connection: Connection;
-  private readonly producer: Producer;
+  // Hidden, as whatever may have a token is: nobody shows one who looks at a client.
+  readonly #connection: Connection;
+  readonly #producer: Producer;
   /** The generated stubs of all services, by service: `client.admin.queues.getQueue({ queue })`. */
   readonly admin: Admin;
 
@@ -82,9 +84,9 @@ export class Client implements AsyncDisposable {
     if (codec !== undefined) refuseWithout("codec", "a PayloadCodec", codec, "sealJob", "open");
     refuseNoArray("middleware", "functions", middleware, (one) => typeof one === "function");
     const timeout = milliseconds(given.timeout ?? "20s", "timeout");
-    this.connection = new Connection(given, timeout);
+    this.#connection = new Connection(resolved(given), timeout);
     this.codec = codec;
-    this.admin = new Admin(this.connection);
+    this.admin = new Admin(this.#connection);
     const limits = {
       jobs: atLeastOne("bufferJobs", given.bufferJobs ?? 10_000),
       payloadBytes: atLeastOne("bufferBytes", given.bufferBytes ?? 64 << 20),
@@ -93,7 +95,7 @@ export class Client implements AsyncDisposable {
       flights: 32,
       giveUpAfter: Math.min(timeout, REPEAT_MAX),
     };
-    this.producer = new Producer(this.connection, limits, middleware, this.codec, given.tracing ?? true);
+    this.#producer = new Producer(this.#connection, limits, middleware, this.codec, given.tracing ?? true);
   }
 
   /**
@@ -106,7 +108,7 @@ export class Client implements AsyncDisposable {
    * (nothing was stored), or OutcomeUnknown when the client's timeout passed without a definite answer.
    */
   async push<P>(job: JobType<P, unknown> | string, payload: NoInfer<P>, options?: PushCall): Promise<Pushed> {
-    return this.producer.push(job, payload, options);
+    return this.#producer.push(job, payload, options);
   }
 
   /**
@@ -119,7 +121,7 @@ export class Client implements AsyncDisposable {
     jobs: readonly (NoInfer<P> | NewJob<NoInfer<P>>)[],
     options: ManyOptions = {},
   ): Promise<Pushed[]> {
-    return this.producer.pushMany(job, jobs, options);
+    return this.#producer.pushMany(job, jobs, options);
   }
 
   /**
@@ -158,7 +160,7 @@ export class Client implements AsyncDisposable {
    * ended, and TooLarge for more.
    */
   waitAll(ids: Iterable<bigint>, options: WaitOptions = {}): AsyncGenerator<JobEnd> {
-    return waitFor(this.connection, ids, options, this.codec);
+    return waitFor(this.#connection, ids, options, this.codec);
   }
 
   /** Returns a reference to one entity, whose jobs run one at a time and in order. Nothing is sent. */
@@ -194,8 +196,8 @@ export class Client implements AsyncDisposable {
 
   /** Refuses new pushes, waits for the answers of the others, and closes the channel. */
   async close(): Promise<void> {
-    await this.producer.close();
-    this.connection.close();
+    await this.#producer.close();
+    this.#connection.close();
   }
 
   /** Closes the client at the end of an `await using` block. */

@@ -1,15 +1,16 @@
 import type { DescService } from "@bufbuild/protobuf";
-import { Client as GrpcClient, type Metadata, type ServiceError } from "@grpc/grpc-js";
+import { type ClientReadableStream, Metadata, type ServiceError } from "@grpc/grpc-js";
 import { onAbort } from "./aborts.js";
 import { pauseAfter, RETRY } from "./backoff.js";
-import { type Address, CHANNEL_OPTIONS, credentialsOf, metadataOf, targetOf } from "./channel.js";
-import { ClientClosed, DeadlineExceeded, type JoblineError, NotConnected, Unavailable } from "./errors.js";
+import { ClientChannel } from "./client_channel.js";
+import { ClientClosed, DeadlineExceeded, JoblineError, NotConnected, Unavailable } from "./errors.js";
+import { Identity, type ResolvedAddress } from "./identity.js";
 import { type Pushed, pushedOf } from "./push/answers.js";
 import type { Call } from "./push/batch.js";
 import { PushCalls, REPEAT_MAX } from "./push/calls.js";
 import { identify } from "./push/messages.js";
 import { type Caller, type CallOptions, type Stub, stubOf } from "./services.js";
-import { errorOf, outcomeUnknown } from "./status.js";
+import { errorOf, mayRepeat, outcomeUnknown } from "./status.js";
 import { JobService, type PushRequest, type PushResponse } from "./v1/job_service_pb.js";
 
 /** Milliseconds for which a client that never reached its server looks for it. */
@@ -29,8 +30,9 @@ const same = (bytes: Buffer): Uint8Array => bytes;
 /** A channel, and how calls on it are made: deadline, metadata, typed errors, retries of pushes. */
 export class Connection implements Caller {
   private readonly target: string;
-  private readonly grpc: GrpcClient;
-  private readonly metadata: Metadata;
+  private readonly isTls: boolean;
+  readonly #channel: ClientChannel;
+  readonly #identity: Identity;
   private readonly stubs = new Map<DescService, unknown>();
   private isReached = false;
   private reaching: Promise<void> | undefined;
@@ -40,12 +42,13 @@ export class Connection implements Caller {
 
   /** Opens a channel; `timeout` is in milliseconds. */
   constructor(
-    address: Address,
+    address: ResolvedAddress,
     readonly timeout: number,
   ) {
-    this.target = targetOf(address);
-    this.metadata = metadataOf(address);
-    this.grpc = new GrpcClient(this.target, credentialsOf(address), CHANNEL_OPTIONS);
+    this.target = address.target;
+    this.isTls = address.tls !== false;
+    this.#channel = new ClientChannel(address);
+    this.#identity = new Identity(address.metadata, address.token);
   }
 
   /** Returns the stub of a service. */
@@ -61,28 +64,54 @@ export class Connection implements Caller {
   /** Closes the channel. */
   close(): void {
     this.isClosed = true;
-    this.grpc.close();
+    this.#channel.close();
   }
 
-  /** Makes a unary call. Throws NotConnected if the server was never reached, and typed errors. */
+  /**
+   * Makes a unary call, and a second one if its token has ended and another can be had. Throws NotConnected if the
+   * server was never reached, NoToken, and typed errors.
+   */
   async unary(path: string, request: Uint8Array, options: CallOptions): Promise<Uint8Array> {
     if (!this.isReached) await this.reach();
-    this.refuseClosed();
     const { timeout = this.timeout, signal } = options;
+    const deadline = Date.now() + timeout;
+    try {
+      return await this.oneCall(path, request, deadline, signal);
+    } catch (error) {
+      if (!this.renews(error)) throw error;
+      return this.oneCall(path, request, deadline, signal);
+    }
+  }
+
+  /** Returns whether a call that has ended with this error may succeed with the token of now. */
+  renews(error: unknown): boolean {
+    return error instanceof JoblineError && this.#identity.renews(error);
+  }
+
+  private async oneCall(
+    path: string,
+    request: Uint8Array,
+    deadline: number,
+    signal: AbortSignal | undefined,
+  ): Promise<Uint8Array> {
     signal?.throwIfAborted();
+    const fixed = this.#identity.fixed;
+    const metadata = fixed ?? (await this.#identity.now(Math.max(0, deadline - Date.now()), signal));
+    this.refuseClosed();
     return new Promise<Uint8Array>((resolve, reject) => {
-      const deadline = Date.now() + timeout;
-      const call = this.grpc.makeUnaryRequest(
+      const { grpc, end } = this.#channel.begin();
+      const call = grpc.makeUnaryRequest(
         path,
         asIs,
         same,
         request,
-        this.metadata,
+        metadata,
         { deadline },
         (error, answer) => {
+          end();
           forget();
           if (answer !== undefined && !error) resolve(answer);
-          else reject(signal?.aborted ? signal.reason : errorOf(error, this.target));
+          else reject(signal?.aborted ? signal.reason : errorOf(error, this.target, this.isTls));
         },
       );
       const forget = onAbort(signal, () => call.cancel());
@@ -92,21 +121,29 @@ export class Connection implements Caller {
   /** Makes a call whose answers are a stream; it is cancelled when its reader stops. */
   async *stream(path: string, request: Uint8Array, options: CallOptions): AsyncGenerator<Uint8Array> {
     if (!this.isReached) await this.reach();
-    this.refuseClosed();
     const { timeout, signal } = options;
     signal?.throwIfAborted();
     const deadline = timeout === undefined ? Number.POSITIVE_INFINITY : Date.now() + timeout;
-    const call = this.grpc.makeServerStreamRequest(path, asIs, same, request, this.metadata, { deadline });
-    const forget = onAbort(signal, () => call.cancel());
+    const metadata =
+      this.#identity.fixed ??
+      (await this.#identity.now(Math.min(timeout ?? this.timeout, this.timeout), signal));
+    this.refuseClosed();
+    const { grpc, end } = this.#channel.begin();
+    let call: ClientReadableStream<Uint8Array> | undefined;
+    let forget: () => void = () => undefined;
     try {
-      for await (const answer of call) yield answer as Uint8Array;
+      const opened = grpc.makeServerStreamRequest(path, asIs, same, request, metadata, { deadline });
+      call = opened;
+      forget = onAbort(signal, () => opened.cancel());
+      for await (const answer of opened) yield answer as Uint8Array;
     } catch (error) {
       if (signal?.aborted) throw signal.reason;
-      throw errorOf(error, this.target);
+      throw errorOf(error, this.target, this.isTls);
     } finally {
+      end();
       forget();
-      call.on("error", () => undefined); // of the cancel, which nobody waits for
-      call.cancel();
+      call?.on("error", () => undefined); // of the cancel, which nobody waits for
+      call?.cancel();
     }
   }
 
@@ -129,7 +166,7 @@ export class Connection implements Caller {
       } catch (caught) {
         const error = errorOf(caught);
         const pause = Math.max(error.retryAfter ?? 0, pauseAfter(RETRY, tries, Math.random));
-        if (error.definite || !error.retryable || performance.now() + pause > giveUpAt) {
+        if (!mayRepeat(error, tries) || performance.now() + pause > giveUpAt) {
           throw this.givenUp(call, error, tries);
         }
         await new Promise((resolve) => setTimeout(resolve, pause));
@@ -158,9 +195,11 @@ export class Connection implements Caller {
   private async tryReach(): Promise<void> {
     this.refuseClosed();
     const patience = Math.min(CONNECT_MAX, this.timeout);
+    const { grpc, end } = this.#channel.begin();
     const isReady = await new Promise<boolean>((resolve) => {
-      this.grpc.waitForReady(Date.now() + patience, (error) => resolve(!error));
+      grpc.waitForReady(Date.now() + patience, (error) => resolve(!error));
     });
+    end();
     this.refuseClosed();
     // That says that there is no connection; only a call says why. Any reply to it is one of a server.
     if (!isReady) await this.askForLife();
@@ -169,13 +208,15 @@ export class Connection implements Caller {
 
   /** Asks for a sign of life. Throws NotConnected without one. */
   private async askForLife(): Promise<void> {
+    const { grpc, end } = this.#channel.begin();
     const why = await new Promise<ServiceError | null>((resolve) => {
       const deadline = Date.now() + WHY_MAX;
-      this.grpc.makeUnaryRequest(HEALTH_CHECK, asIs, same, NOTHING, this.metadata, { deadline }, resolve);
+      grpc.makeUnaryRequest(HEALTH_CHECK, asIs, same, NOTHING, new Metadata(), { deadline }, resolve);
     });
+    end();
     this.refuseClosed();
     if (!why) return;
-    const error = errorOf(why, this.target);
+    const error = errorOf(why, this.target, this.isTls);
     const isOfServer = !(error instanceof Unavailable || error instanceof DeadlineExceeded);
     if (isOfServer && !error.message.startsWith("cannot connect")) return;
     throw new NotConnected(error.message, { code: error.facts.code ?? "" });

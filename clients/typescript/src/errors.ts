@@ -135,6 +135,10 @@ export class Unavailable extends JoblineError {
 export class NotConnected extends Unavailable {
   override readonly definite: boolean = true;
 }
+/** The function `token` returned none: nothing was sent. */
+export class NoToken extends Unavailable {
+  override readonly definite: boolean = true;
+}
 /** The answer did not come in time. */
 export class DeadlineExceeded extends JoblineError {
   override readonly retryable: boolean = true;

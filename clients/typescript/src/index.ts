@@ -7,6 +7,7 @@ export type { Duration } from "./duration.js";
 export type { EntityRef } from "./entity.js";
 export * from "./errors.js";
 export { FlowJob, type FlowJobOptions, type FlowPushed } from "./flows.js";
+export type { Token } from "./identity.js";
 export { type Codec, defineJob, type JobDeclaration, type JobType, NewJob, type Schema } from "./job_type.js";
 export type { JsonSchema } from "./json_schema.js";
 export type { Backoff, EnumName, JobOptions, PushOptions, Retention } from "./options.js";
@@ -23,6 +24,7 @@ export {
   type PayloadCodecOptions,
 } from "./sealing/payload_codec.js";
 export type { CallOptions, Stub } from "./services.js";
+export type { Tls } from "./tls.js";
 export type { TraceMode } from "./tracing.js";
 export { VERSION } from "./version.js";
 export { type JobEnd, resultOf, type WaitOptions } from "./waiting.js";

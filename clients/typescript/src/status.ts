@@ -49,9 +49,10 @@ const BY_CODE: Record<string, Made> = {
 };
 
 /**
- * Returns the typed error of what gRPC reported of a call to `target`; errors of this package as they are.
+ * Returns the typed error of what gRPC reported of a call to `target`, by TLS or not; errors of this package as they
+ * are.
  */
-export function errorOf(error: unknown, target = "the server"): errors.JoblineError {
+export function errorOf(error: unknown, target = "the server", isTls = false): errors.JoblineError {
   if (error instanceof errors.JoblineError) return error;
   if (!isServiceError(error)) {
     const message = error instanceof Error ? error.message : String(error);
@@ -62,7 +63,7 @@ export function errorOf(error: unknown, target = "the server"): errors.JoblineEr
   const facts = details instanceof Uint8Array ? factsOf(details, code) : { code };
   const said = error.details || error.message;
   const Kind = BY_REASON[facts.reason ?? reasonOf(code, said)] ?? BY_CODE[code] ?? errors.Internal;
-  return new Kind(details === undefined ? sentenceOf(said, target) : said, facts);
+  return new Kind(details === undefined ? sentenceOf(said, target, isTls) : said, facts);
 }
 
 /** Returns the reason that an error of the transport would have: a message over its limit never fits. */
@@ -91,8 +92,16 @@ export function isDefinite(error: errors.JoblineError, tries: number): boolean {
     error instanceof errors.ClientClosed ||
     error instanceof errors.PermissionDenied ||
     error instanceof errors.Unauthenticated ||
-    error instanceof errors.NotConnected;
+    error instanceof errors.NotConnected ||
+    error instanceof errors.NoToken;
   return error.definite && (tries === 1 || !isOfThisTry);
+}
+
+/** Returns whether to make a write again after this try: it may succeed, and be stored once. */
+export function mayRepeat(error: errors.JoblineError, tries: number): boolean {
+  // An earlier try may have been stored: what became of it is worth another token.
+  const isLater = tries > 1 && error instanceof errors.NoToken;
+  return error.retryable && (!error.definite || isLater);
 }
 
 interface Facts {

@@ -12,6 +12,8 @@ const REASONS: readonly (readonly [part: RegExp, words: string])[] = [
   [/ENETUNREACH/, "the network is unreachable; is this machine connected?"],
   [/wrong.version.number/i, "the TLS handshake failed; does the server speak TLS?"],
   [/altname/i, "the TLS handshake failed: its certificate is for another name"],
+  [/has expired|CERT_HAS_EXPIRED/, "the TLS handshake failed: its certificate has expired"],
+  [/not yet valid/, "the TLS handshake failed: its certificate is not valid yet"],
   [/certificate/i, "the TLS handshake failed: its certificate is not trusted; does `tls` have its `ca`?"],
   [/EPROTO|SSL|TLS/, "the TLS handshake failed"],
   [/Protocol error|HTTP status code/, "it does not speak gRPC; is it the HTTP port?"],
@@ -21,6 +23,10 @@ const REASONS: readonly (readonly [part: RegExp, words: string])[] = [
     "the connection was closed; is it a server of Jobline, and does it want TLS?",
   ],
 ];
+
+/** By TLS, what a server does with a client whose certificate it misses or refuses: only then is it noticed. */
+const REFUSED_BY_TLS =
+  "the connection was closed after the TLS handshake; does the server ask clients for a certificate, and trust the one of `tls`?";
 
 /** Texts of gRPC about a connection that was never made, and about one that broke. */
 const NOT_MADE =
@@ -34,8 +40,8 @@ const TOO_LATE = /^Deadline exceeded(?: after ([\d.]+)s)?/;
  * Returns what to say of a call to `target` that gRPC could not make, with the address and what to check; any other
  * text as it is.
  */
-export function sentenceOf(details: string, target: string): string {
-  if (NOT_MADE.test(details)) return `cannot connect to ${target}: ${reasonOf(details)}`;
+export function sentenceOf(details: string, target: string, isTls = false): string {
+  if (NOT_MADE.test(details)) return `cannot connect to ${target}: ${reasonOf(details, isTls)}`;
   if (BROKE.test(details)) return `the connection to ${target} was lost`;
   if (details === CANCELLED) return `the call to ${target} was given up`;
   const [isLate, after] = TOO_LATE.exec(details) ?? [];
@@ -43,7 +49,8 @@ export function sentenceOf(details: string, target: string): string {
   return `no answer from ${target} within ${after ? `${Number(after).toFixed(1)} s` : "its time"}; does it hang?`;
 }
 
-function reasonOf(details: string): string {
+function reasonOf(details: string, isTls: boolean): string {
+  if (isTls && /Last error: Failed to connect/.test(details)) return REFUSED_BY_TLS;
   const known = REASONS.find(([part]) => part.test(details));
   if (known) return known[1];
   const [, last = details] = /Last error: (?:Error: )?(.*?)(?:\. Resolution note:.*)?$/s.exec(details) ?? [];

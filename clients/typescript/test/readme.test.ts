@@ -58,7 +58,7 @@ async function run(command: string, ...args: string[]): Promise<string> {
   return output;
 }
 
-test("the README has examples", () => assert.equal(blocks.length, 7));
+test("the README has examples", () => assert.equal(blocks.length, 8));
 
 for (const [index, [, code = ""]] of blocks.entries()) {
   test(`block ${index + 1} of the README runs: ${code.split("\n")[0]}`, async () => {

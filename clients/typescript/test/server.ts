@@ -14,7 +14,7 @@ import { Client, type ClientOptions, Worker, type WorkerOptions } from "@jobline
 import type { Job } from "@jobline/client/v1";
 
 const ROOT = fileURLToPath(new URL("../../../../", import.meta.url));
-const PYTHON = process.env.JOBLINE_PYTHON ?? join(ROOT, ".venv/bin/python");
+export const PYTHON = process.env.JOBLINE_PYTHON ?? join(ROOT, ".venv/bin/python");
 const FOR_TESTS = ["--ballast-bytes=0", "--low-space-bytes=0", "--drain-seconds=0"];
 
 /** What a process says of itself when it is ready. */

@@ -229,7 +229,13 @@ test("a mistake in the stream of one worker ends that worker alone, though they 
   };
   const settings = {
     ...{
-      address: { target: server.address },
+      address: {
+        target: server.address,
+        tls: false as const,
+        metadata: {},
+        token: undefined,
+        asksForToken: false,
+      },
       runners: 1,
       window: undefined,
       windowBytes: 1,

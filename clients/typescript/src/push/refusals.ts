@@ -1,5 +1,5 @@
 import { GroupFull, InvalidArgument, type JoblineError, ResourceExhausted, TooLarge } from "../errors.js";
-import { isDefinite } from "../status.js";
+import { isDefinite, mayRepeat } from "../status.js";
 import type { Batch, Own } from "./batch.js";
 import type { PushBatcher } from "./batcher.js";
 import type { BatchKey } from "./messages.js";
@@ -14,7 +14,7 @@ export function handleError<W>(
   error: JoblineError,
 ): boolean {
   if (isOfSomePushes(error, batch)) return !batcher.handleRefused(batch);
-  if (error.definite || !error.retryable) {
+  if (!mayRepeat(error, batch.tries)) {
     batcher.handleDone(batch, isDefinite(error, batch.tries));
     return true;
   }

@@ -1,6 +1,8 @@
 import type { MessagePort } from "node:worker_threads";
+import { Identity } from "../identity.js";
 import { errorOf } from "../status.js";
 import type { Received } from "../stream/received.js";
+import { AskedToken } from "./asked_token.js";
 import { HealthPort } from "./health_port.js";
 import type { FromStream, StreamSettings, ToStream } from "./messages.js";
 import { SharedSession } from "./shared_session.js";
@@ -11,6 +13,7 @@ export class HeldStream {
   private readonly session: SharedSession;
   private readonly stream: Stream;
   private readonly health: HealthPort | undefined;
+  private readonly token = new AskedToken((number) => this.tell({ kind: "token", number }));
 
   /** Opens the stream, and keeps it open until its session is over, or the port is closed. */
   constructor(
@@ -18,7 +21,10 @@ export class HeldStream {
     private readonly port: MessagePort,
   ) {
     this.session = new SharedSession(settings);
-    this.stream = new Stream(settings.address, this.session, {
+    const { address } = settings;
+    const token = address.asksForToken ? () => this.token.ask() : address.token;
+    const identity = new Identity(address.metadata, token);
+    this.stream = new Stream(address, identity, this.session, {
       received: (received) => this.handleReceived(received),
       log: (level, text) => this.tell({ kind: "log", level, text }),
     });
@@ -80,6 +86,7 @@ export class HeldStream {
     } else if (message.kind === "release") session.release(message.leave);
     else if (message.kind === "leave") session.leave(message.lease, message.isLost);
     else if (message.kind === "fence") session.session.fence(message.number);
+    else if (message.kind === "token") this.token.take(message.answer);
     else this.stream.stop();
     // Without a stream, nobody else would notice that the session is over.
     if (session.session.isOver && !session.session.isOpen) this.stream.stop();

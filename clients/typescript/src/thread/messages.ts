@@ -3,8 +3,8 @@
  * its way, so these are plain values.
  */
 import type { MessagePort } from "node:worker_threads";
-import type { Address } from "../channel.js";
 import type { ErrorFacts } from "../errors.js";
+import type { ResolvedAddress } from "../identity.js";
 import type { LogEntry } from "../stream/log_lines.js";
 import type { LostLease } from "../stream/received.js";
 import type { Report } from "../stream/reports.js";
@@ -22,9 +22,22 @@ export interface Beginning {
   readonly port: MessagePort;
 }
 
+/** Where a stream goes to. A token that is a function stays in the thread of the handlers, and is asked for there. */
+export interface StreamAddress extends Pick<ResolvedAddress, "target" | "tls" | "metadata"> {
+  readonly token: string | undefined;
+  readonly asksForToken: boolean;
+}
+
+/** What a worker's function returned as the token of now, or why it did not. */
+export interface TokenAnswer {
+  readonly number: number;
+  readonly token?: string;
+  readonly error?: string;
+}
+
 /** What a stream starts with. */
 export interface StreamSettings {
-  readonly address: Address;
+  readonly address: StreamAddress;
   /** The encoded `StreamOpen`. */
   readonly opening: Uint8Array;
   /** Jobs that can run at once. */
@@ -63,6 +76,8 @@ export type ToStream =
   | { readonly kind: "leave"; readonly lease: Lease; readonly isLost: boolean }
   /** Answer with the same number when the server has handled all that was said so far. */
   | { readonly kind: "fence"; readonly number: number }
+  /** The answer to a question for a token. */
+  | { readonly kind: "token"; readonly answer: TokenAnswer }
   /** End, whatever is under way. */
   | { readonly kind: "stop" };
 
@@ -82,6 +97,8 @@ export type FromStream =
   /** The health port is open. */
   | { readonly kind: "listening"; readonly port: number }
   | { readonly kind: "opened" }
+  /** A token is needed: answer with the same number. */
+  | { readonly kind: "token"; readonly number: number }
   | { readonly kind: "fence"; readonly number: number }
   | { readonly kind: "log"; readonly level: "info" | "warn" | "error"; readonly text: string }
   /** No stream is possible: an error that no second try changes. */

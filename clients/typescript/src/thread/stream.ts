@@ -1,19 +1,22 @@
 import { toBinary } from "@bufbuild/protobuf";
-import { type ClientDuplexStream, Client as GrpcClient } from "@grpc/grpc-js";
+import { type ClientDuplexStream, Client as GrpcClient, Metadata } from "@grpc/grpc-js";
 import { pauseAfter, RECONNECT } from "../backoff.js";
-import { type Address, credentialsOf, metadataOf, ownConnection, targetOf } from "../channel.js";
+import { ownConnection } from "../channel.js";
 import { messageMilliseconds } from "../duration.js";
 import * as errors from "../errors.js";
+import type { Identity } from "../identity.js";
 import { pathOf } from "../services.js";
 import { errorOf } from "../status.js";
 import { readFrame } from "../stream/frames.js";
 import type { Received } from "../stream/received.js";
+import { Trust } from "../tls.js";
 import {
   JobService,
   type StreamGoaway,
   StreamRequestSchema,
   type StreamResponse,
 } from "../v1/job_service_pb.js";
+import type { StreamAddress } from "./messages.js";
 import type { SharedSession } from "./shared_session.js";
 
 type Call = ClientDuplexStream<Uint8Array, Buffer>;
@@ -29,6 +32,10 @@ const MISTAKES = [errors.InvalidArgument, errors.NotServed, errors.ProtocolMista
 const SHORT_LIFE = 1_000;
 /** The longest pause of a timer; a longer one would be none. */
 const TIMER_MAX = 2 ** 31 - 1;
+/** Milliseconds for the function that returns the token of now. */
+const TOKEN_MAX = 10_000;
+/** Streams in a row that are refused for a token that has ended, where another may follow. */
+const RENEWALS_MAX = 5;
 /** The reason of a refusal: another stream has this worker's session. */
 const SESSION_TAKEN = "SESSION_TAKEN";
 
@@ -41,6 +48,8 @@ export interface StreamEvents {
 /** Keeps one stream open at a time, and opens another when it breaks. Each has a channel of its own. */
 export class Stream {
   private readonly target: string;
+  private readonly trust: Trust;
+  private readonly stopping = new AbortController();
   private call: Call | undefined;
   private isWritable = true;
   private isHalfClosed = false;
@@ -48,7 +57,6 @@ export class Stream {
   private goaway: StreamGoaway | undefined;
   private timer: NodeJS.Timeout | undefined;
   private isStepDue = false;
-  private isStopped = false;
   private broken: unknown;
   private wake: () => void = () => undefined;
   private lostAt: number | undefined;
@@ -58,17 +66,19 @@ export class Stream {
 
   /** Makes a stream; `run` opens it. */
   constructor(
-    private readonly address: Address,
+    private readonly address: StreamAddress,
+    private readonly identity: Identity,
     private readonly session: SharedSession,
     private readonly events: StreamEvents,
   ) {
-    this.target = targetOf(address);
+    this.target = address.target;
+    this.trust = new Trust(address.tls || undefined);
   }
 
   /** Keeps a stream open until the session is over or `stop`. Throws what no second try changes. */
   async run(): Promise<void> {
     let tries = 0;
-    while (!this.isStopped && !this.session.session.isOver) {
+    while (!this.stopping.signal.aborted && !this.session.session.isOver) {
       this.isOpened = false;
       this.goaway = undefined;
       const began = performance.now();
@@ -77,7 +87,7 @@ export class Stream {
       const lived = performance.now() - began;
       const wasGood = this.isOpened && lived > RECONNECT.longest;
       tries = wasGood ? 0 : tries + 1;
-      this.handleEnd(error);
+      this.handleEnd(error, tries);
       await this.pause(error, tries, lived);
     }
     if (this.broken !== undefined) throw this.broken;
@@ -96,7 +106,7 @@ export class Stream {
 
   /** Ends the call and opens no other. */
   stop(): void {
-    this.isStopped = true;
+    this.stopping.abort();
     this.call?.cancel();
     this.wake();
   }
@@ -111,9 +121,10 @@ export class Stream {
     });
   }
 
-  private handleEnd(error: errors.JoblineError | undefined): void {
+  private handleEnd(error: errors.JoblineError | undefined, tries: number): void {
     if (!error) return;
-    if (!this.isOpened && FATAL.some((Kind) => error instanceof Kind)) throw error;
+    const mayRenew = this.identity.renews(error) && tries < RENEWALS_MAX;
+    if (!this.isOpened && !mayRenew && FATAL.some((Kind) => error instanceof Kind)) throw error;
     if (this.isOpened && MISTAKES.some((Kind) => error instanceof Kind)) {
       this.events.log("error", `the server refused what was said; it is not said again: ${error.message}`);
       this.session.session.handleRefusal();
@@ -123,7 +134,7 @@ export class Stream {
 
   /** Waits before the next stream, as the server or the number of tries demands. */
   private async pause(error: errors.JoblineError | undefined, tries: number, lived: number): Promise<void> {
-    if (this.isStopped || this.session.session.isOver) return;
+    if (this.stopping.signal.aborted || this.session.session.isOver) return;
     let pause = pauseAfter(RECONNECT, Math.max(tries, 1), Math.random);
     if (this.goaway) {
       const asked = messageMilliseconds(this.goaway.retryDelay) * (0.5 + Math.random());
@@ -144,7 +155,10 @@ export class Stream {
 
   /** Opens a stream and reads it to its end; returns the error that ended it, if any. */
   private async oneCall(): Promise<errors.JoblineError | undefined> {
-    const grpc = new GrpcClient(this.target, credentialsOf(this.address), ownConnection());
+    const metadata = await this.metadataOfNow();
+    if (!(metadata instanceof Metadata)) return metadata;
+    const credentials = this.trust.current(performance.now());
+    const grpc = new GrpcClient(this.target, credentials, ownConnection(this.target));
     this.session.session.connect(performance.now());
     this.isHalfClosed = false;
     this.isWritable = true;
@@ -152,7 +166,7 @@ export class Stream {
       pathOf(JobService, "Stream"),
       (bytes: Uint8Array) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength),
       (bytes: Buffer) => bytes,
-      metadataOf(this.address),
+      metadata,
     );
     this.call = call;
     try {
@@ -165,6 +179,16 @@ export class Stream {
       if (this.isOpened) this.lostAt ??= performance.now();
       this.downSince ??= performance.now();
       grpc.close();
+    }
+  }
+
+  /** Returns the metadata of a stream that opens now; or why there is none, undefined if it is not needed. */
+  private async metadataOfNow(): Promise<Metadata | errors.JoblineError | undefined> {
+    const { signal } = this.stopping;
+    try {
+      return this.identity.fixed ?? (await this.identity.now(TOKEN_MAX, signal));
+    } catch (error) {
+      return signal.aborted ? undefined : errorOf(error);
     }
   }
 
@@ -187,7 +211,7 @@ export class Stream {
         this.stepSoon();
       });
       // A cancel of our own is no error; both events may come, the first counts.
-      call.on("error", (error) => resolve(errorOf(error, this.target)));
+      call.on("error", (error) => resolve(errorOf(error, this.target, this.address.tls !== false)));
       call.on("end", () => resolve(undefined));
       call.on("status", (status) => {
         if (status.code === 0) resolve(undefined);

@@ -1,5 +1,5 @@
-import { credentialsOf, metadataOf, targetOf } from "../channel.js";
 import { ClientClosed, InvalidArgument } from "../errors.js";
+import { type ResolvedAddress, resolved } from "../identity.js";
 import { type JobType, jobTypeOf } from "../job_type.js";
 import type { WorkerStats } from "./link.js";
 import type { Middleware } from "./middleware.js";
@@ -25,19 +25,21 @@ const NOT_STARTED: WorkerStats = {
  * `Snooze`, `Cancel`, `Dead`, `RateLimited`, `WaitFor`. A worker runs once.
  */
 export class Worker<S = undefined> implements AsyncDisposable {
+  // Hidden, as whatever may have a token is: nobody shows one who looks at a worker.
+  readonly #options: WorkerOptions<S>;
+  readonly #address: ResolvedAddress;
+  #current: Promise<WorkerRun> | undefined;
+  #running: WorkerRun | undefined;
   private readonly settings: Settings;
   private readonly routes = new Routes();
-  private current: Promise<WorkerRun> | undefined;
-  private running: WorkerRun | undefined;
   private state: S | undefined;
   private isStopRequested = false;
 
   /** Makes a worker. Throws InvalidArgument for settings out of bounds. */
-  constructor(private readonly options: WorkerOptions<S> = {}) {
+  constructor(options: WorkerOptions<S> = {}) {
     this.settings = settingsOf(options);
-    targetOf(options);
-    metadataOf(options);
-    credentialsOf(options);
+    this.#options = options;
+    this.#address = resolved(options);
   }
 
   /** Adds a handler for a declared job, or for the jobs of a queue that have no name. Returns the worker. */
@@ -78,7 +80,7 @@ export class Worker<S = undefined> implements AsyncDisposable {
    */
   async stop(): Promise<void> {
     this.isStopRequested = true;
-    const run = await this.current?.catch(() => undefined);
+    const run = await this.#current?.catch(() => undefined);
     run?.stop();
     await run?.whenFinished.catch(() => undefined);
   }
@@ -90,38 +92,38 @@ export class Worker<S = undefined> implements AsyncDisposable {
 
   /** What the worker has done since it started, and what it is doing. */
   get stats(): WorkerStats {
-    return this.running?.stats ?? NOT_STARTED;
+    return this.#running?.stats ?? NOT_STARTED;
   }
 
   /** The port of `/healthz` and `/metrics`; undefined without one, and until it is open. */
   get healthPort(): number | undefined {
-    return this.running?.healthPort;
+    return this.#running?.healthPort;
   }
 
   private begun(): Promise<WorkerRun> {
-    this.current ??= this.begin();
-    return this.current;
+    this.#current ??= this.begin();
+    return this.#current;
   }
 
   private async begin(): Promise<WorkerRun> {
     if (this.isStopRequested) throw new ClientClosed("the worker has stopped");
-    const opening = openingOf(this.options, this.routes);
-    this.state = await this.options.state?.();
+    const opening = openingOf(this.#options, this.routes);
+    this.state = await this.#options.state?.();
     const run = new WorkerRun({
-      address: this.options,
+      address: this.#address,
       settings: this.settings,
       routes: this.routes,
       opening,
-      middleware: (this.options.middleware ?? []) as unknown as readonly Middleware[],
+      middleware: (this.#options.middleware ?? []) as unknown as readonly Middleware[],
       state: this.state,
     });
-    this.running = run;
+    this.#running = run;
     this.stopOnSignals(run);
     return run;
   }
 
   private stopOnSignals(run: WorkerRun): void {
-    const signals = this.options.signals ?? [];
+    const signals = this.#options.signals ?? [];
     const stop = () => run.stop();
     for (const signal of signals) process.on(signal, stop);
     const over = async () => {
@@ -134,7 +136,7 @@ export class Worker<S = undefined> implements AsyncDisposable {
   }
 
   private refuseStarted(): void {
-    if (this.current) throw new InvalidArgument("the worker has started: add handlers before");
+    if (this.#current) throw new InvalidArgument("the worker has started: add handlers before");
   }
 }
 

@@ -1,7 +1,7 @@
-import type { Address } from "../channel.js";
 import { Client } from "../client.js";
 import * as errors from "../errors.js";
-import { COUNTERS, type FromStream } from "../thread/messages.js";
+import { type ResolvedAddress, tokenOf } from "../identity.js";
+import { COUNTERS, type FromStream, type StreamAddress } from "../thread/messages.js";
 import { cellsFor, type HealthSettings, HealthWriter, labelsOf } from "../thread/shared_health.js";
 import { Children } from "./children.js";
 import { Drain, Stage } from "./drain.js";
@@ -13,9 +13,12 @@ import type { Routes } from "./routes.js";
 import { Runner } from "./runner.js";
 import type { Settings } from "./settings.js";
 
+/** Milliseconds for the function that returns the token of now. */
+const TOKEN_MAX = 10_000;
+
 /** What a run of a worker is made of. */
 export interface RunParts {
-  readonly address: Address;
+  readonly address: ResolvedAddress;
   readonly settings: Settings;
   readonly routes: Routes;
   readonly opening: Uint8Array;
@@ -57,7 +60,7 @@ export class WorkerRun {
     const sizes = routes.all.map((route) => Math.max(1, route.size));
     this.link = new Link(
       {
-        address: plainAddress(address),
+        address: streamAddress(address),
         opening,
         runners: settings.concurrency * Math.max(...sizes),
         window: settings.window,
@@ -116,7 +119,7 @@ export class WorkerRun {
   private connected(): Client {
     const { codec, tracing } = this.parts.settings;
     const own = { tracing: tracing !== "off", ...(codec && { codec }) };
-    this.client ??= new Client({ ...plainAddress(this.parts.address), ...own });
+    this.client ??= new Client({ ...this.parts.address, ...own });
     return this.client;
   }
 
@@ -127,9 +130,21 @@ export class WorkerRun {
     else if (message.kind === "log") logger[message.level](message.text);
     else if (message.kind === "resumed") this.runner.resume();
     else if (message.kind === "listening") this.healthPort = message.port;
+    else if (message.kind === "token") void this.tellToken(message.number);
     else if (message.kind === "opened") this.opened.resolve();
     else if (message.kind === "failed") this.fail(message);
     else this.handleThreadEnd();
+  }
+
+  /** Calls the function that returns the token of now, for the thread of the stream. */
+  private async tellToken(number: number): Promise<void> {
+    const { token } = this.parts.address;
+    if (typeof token !== "function") return;
+    const answer = await tokenOf(token, TOKEN_MAX).then(
+      (found) => ({ number, token: found }),
+      (error: Error) => ({ number, error: error.message }),
+    );
+    this.link.say({ kind: "token", answer });
   }
 
   private fail({ name, message, facts }: Extract<FromStream, { kind: "failed" }>): void {
@@ -230,12 +245,9 @@ function healthOf(settings: Settings, routes: Routes): HealthSettings | undefine
   return { host, port, slots, names, cells: cellsFor(names.length) };
 }
 
-function plainAddress({ target, tls, metadata }: Address): Address {
-  return {
-    ...(target !== undefined && { target }),
-    ...(tls !== undefined && { tls }),
-    ...(metadata && { metadata: { ...metadata } }),
-  };
+function streamAddress({ target, tls, metadata, token }: ResolvedAddress): StreamAddress {
+  const asksForToken = typeof token === "function";
+  return { target, tls, metadata, asksForToken, token: asksForToken ? undefined : token };
 }
 
 interface Resolvers<T> {
