@@ -5,7 +5,7 @@
 `jobline/_asynchronous/` is written by hand. Each of its files becomes one of `jobline/_blocking/`:
 the rules below are applied to its text, docstrings included, and ruff removes the imports that are
 left over, sorts the others, and formats. What differs in more than words is written by hand on both
-sides, with the same names: the connection, the pusher, and the prose of `__init__`.
+sides, with the same names: the connection, the pusher, the waits, and the prose of `__init__`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 CLIENT = Path(__file__).resolve().parents[1] / "clients" / "python" / "jobline"
 SOURCE = CLIENT / "_asynchronous"
 TARGET = CLIENT / "_blocking"
-BY_HAND = {"__init__.py", "connection.py", "pusher.py"}
+BY_HAND = {"__init__.py", "connection.py", "pusher.py", "waits.py"}
 
 HEADER = "# Generated from jobline/_asynchronous/{name} by `make gen`: change that file instead.\n"
 

@@ -19,15 +19,13 @@ from jobline._enums import (
     named,
 )
 from jobline._event_kinds import EventKindName
-from jobline._job_end import JobEnd
 from jobline._job_log import LogLevel, LogLevelName
 from jobline._leased import LeasedJob
-from jobline._partial import Partial
 from jobline._server_values import WatchedEvent
-from jobline._times import Seconds, from_timestamp, seconds_of, to_duration
+from jobline._times import Seconds, from_timestamp
 from jobline._values import Failed, JobError, QueueWeight
 from jobline._watched import watched_events
-from jobline.errors import ErrorFacts, Internal, InvalidArgument, WaitTimeout
+from jobline.errors import ErrorFacts, InvalidArgument
 from jobline.v1 import event_pb2, job_pb2
 from jobline.v1 import job_service_pb2 as pb
 
@@ -36,7 +34,6 @@ MESSAGE_BYTES_MAX = 64 << 20
 
 # An answer that no Jobline server gives.
 NOT_OURS = ErrorFacts(reason="UNEXPECTED_ANSWER")
-_FINAL = frozenset({JobState.COMPLETED, JobState.DEAD, JobState.CANCELLED, JobState.EXPIRED})
 
 Lease = LeasedJob | tuple[int, int]
 """A job in hand, or its (id, delivery)."""
@@ -183,69 +180,6 @@ def outcomes_of(
     for entry in response.exceptions:
         outcomes[entry.index] = known(SettleOutcome, entry.outcome)
     return outcomes
-
-
-class Waiting:
-    """The state of a wait over broken connections: jobs that have not ended, and the deadline."""
-
-    def __init__(
-        self, now: float, ids: Iterable[int], timeout: Seconds, *, partials: bool = False
-    ) -> None:
-        self._partials = partials
-        self._seen = (0, 0)
-        self.remaining = dict.fromkeys(ids)
-        self.timeout = seconds_of(timeout)
-        self.until = now + self.timeout
-
-    def request(self, now: float) -> pb.WaitRequest | None:
-        """Returns the first request, or the next one after a failure; None when no job is left.
-        Without time left it asks for what has ended already, so that a late caller still learns
-        whether there is a server.
-        """
-        if not self.remaining:
-            return None
-        left = to_duration(max(0.0, self.until - now))
-        ids = list(self.remaining)
-        return message_of(pb.WaitRequest, ids=ids, timeout=left, partials=self._partials)
-
-    def take(self, response: pb.WaitResponse) -> JobEnd:
-        """Handles a response; returns the job's end. Raises Internal for what is none, or another
-        job's.
-        """
-        self._refuse_another(response)
-        end = JobEnd.from_message(response)
-        if not end.not_found and end.state not in _FINAL:
-            raise Internal(
-                f"the answer to a wait says that job {end.id} ended {end.state.name}", NOT_OURS
-            )
-        del self.remaining[end.id]
-        return end
-
-    def _refuse_another(self, response: pb.WaitResponse) -> None:
-        if response.id not in self.remaining:
-            raise Internal(
-                f"the answer to a wait is of job {response.id}, which was not asked for", NOT_OURS
-            )
-
-    def take_piece(self, response: pb.WaitResponse) -> Partial | None:
-        """Handles a response; returns the piece in it, None if it has none, or one that came
-        before. Raises Internal as `take` does.
-        """
-        if not response.partial:
-            self.take(response)
-            return None
-        self._refuse_another(response)
-        seen = self._seen
-        self._seen = response.partial_delivery, response.partial_number
-        if seen >= self._seen and seen[0] == self._seen[0]:
-            self._seen = seen
-            return None
-        return Partial.from_message(response)
-
-    def timed_out(self) -> WaitTimeout:
-        """Returns the error that names a job that has not ended."""
-        job_id = next(iter(self.remaining))
-        return WaitTimeout(f"job {job_id} has not ended within {self.timeout:g} s", job_id)
 
 
 class Watching:

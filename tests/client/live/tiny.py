@@ -166,6 +166,8 @@ class TinyServer:
     ) -> AsyncIterator[pb.WaitResponse]:
         self.calls["Wait"] += 1
         self._change.set()
+        if "Wait" in self.gates:
+            await self.gates["Wait"].wait()
         if self.polite_ends["Wait"]:
             self.polite_ends["Wait"] -= 1
             return

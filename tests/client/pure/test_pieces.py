@@ -6,10 +6,10 @@ import pytest
 
 from jobline import CodecError, InvalidArgument
 from jobline._partial import Partial
-from jobline._requests import Waiting
 from jobline._stream import pieces as module
 from jobline._stream.pieces import Pieces
 from jobline._stream.reports import Reports
+from jobline._wait.waiting import Waiting
 from jobline.testing import make_context
 from jobline.v1 import job_service_pb2 as pb
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from jobline import Internal
-from jobline._requests import Waiting, Watching
+from jobline._requests import Watching
+from jobline._wait.waiting import Waiting
 from jobline.v1 import event_pb2, job_pb2
 from jobline.v1 import job_service_pb2 as pb
 

@@ -9,15 +9,18 @@ from functools import partial
 from jobline._arguments import list_given
 from jobline._asynchronous.cleanup import AsyncCleanup
 from jobline._asynchronous.connection import Connection, closing, messages_of, now, sleep
+from jobline._asynchronous.waits import Waits
 from jobline._backoff import RETRY
 from jobline._event_kinds import EventKindName
+from jobline._forks import PerProcess
 from jobline._job_end import JobEnd
 from jobline._partial import Partial
 from jobline._position_file import PathGiven
-from jobline._requests import Waiting, Watching
+from jobline._requests import Watching
 from jobline._server_values import WatchedEvent
 from jobline._times import Seconds
-from jobline.errors import JoblineError
+from jobline._wait.waiting import Waiting
+from jobline.errors import DeadlineExceeded, JoblineError
 from jobline.v1.job_service_pb2 import WaitResponse, WatchResponse
 
 
@@ -26,16 +29,18 @@ class Observer:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
+        self._waits = PerProcess(lambda: Waits(connection))
 
     async def wait(self, *ids: int, timeout: Seconds = 60) -> AsyncGenerator[JobEnd, None]:
         """Yields how jobs end, each as it ends; ended ones come at once.
 
-        `ids`: 1 … 10,000. `timeout`: in all, 0 s … 1 h; what has not ended by then is left out. A
-        broken connection is opened again. Raises InvalidArgument and other refusals, and
-        Unavailable when no server answered in that time.
+        `ids`: 1 … 10,000. `timeout`: in all, 0 s … 1 h, by the clock of this machine; what has not
+        ended by then is left out. Waits for few jobs share calls. A broken connection is opened
+        again. Raises InvalidArgument and other refusals, and Unavailable when no server answered
+        in that time.
         """
         waiting = Waiting(now(), ids, timeout)
-        async with closing(self._responses(waiting)) as responses:
+        async with closing(self._told(waiting)) as responses:
             async for response in responses:
                 yield waiting.take(response)
 
@@ -58,14 +63,29 @@ class Observer:
         if waiting.remaining:
             raise waiting.timed_out()
 
+    async def _told(self, waiting: Waiting) -> AsyncGenerator[WaitResponse, None]:
+        """Yields the responses to a wait, which shares calls with others if it can."""
+        if not waiting.is_shared():
+            async with closing(self._responses(waiting)) as responses:
+                async for response in responses:
+                    yield response
+            return
+        link = self._connection
+        await link.reach()
+        waits = self._waits()
+        with waits.joined(waiting) as waiter:
+            while waiting.remaining and (one := await waits.answer(waiter)) is not None:
+                yield link.opened(one)
+
     async def _responses(self, waiting: Waiting) -> AsyncGenerator[WaitResponse, None]:
-        """Yields the responses to a wait, over broken connections."""
+        """Yields the responses to a wait by calls of its own, over broken connections."""
         link = self._connection
         await link.reach()
         tries = 0
         while (request := waiting.request(now())) is not None:
-            deadline = request.timeout.seconds + link.timeout
-            start = partial(link.jobs.Wait, request, timeout=deadline, metadata=link.metadata)
+            # Without time left it asks what has ended already, and whether there is a server.
+            left = request.timeout.ToNanoseconds() / 1e9 or link.timeout
+            start = partial(link.jobs.Wait, request, timeout=left, metadata=link.metadata)
             try:
                 async with closing(messages_of(start)) as responses:
                     async for response in responses:
@@ -74,7 +94,10 @@ class Observer:
             except JoblineError as error:
                 tries += 1
                 pause = RETRY.after(tries, random.random)
-                if not error.retryable or now() + pause > waiting.until:
+                is_late = now() + pause > waiting.until
+                if is_late and isinstance(error, DeadlineExceeded) and left < link.timeout:
+                    return
+                if not error.retryable or is_late:
                     raise
                 await sleep(pause)
             else:
@@ -90,9 +113,9 @@ class Observer:
         of `wait`.
         """
         waiting = Waiting(now(), [id_], timeout)
-        async with closing(self.wait(id_, timeout=timeout)) as ends:
-            async for end in ends:
-                return end
+        async with closing(self._told(waiting)) as responses:
+            async for response in responses:
+                return waiting.take(response)
         raise waiting.timed_out()
 
     async def watch(
