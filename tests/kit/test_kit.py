@@ -27,6 +27,7 @@ def variables_of_another_server(monkeypatch: pytest.MonkeyPatch) -> None:
         "JOBLINE_COMMAND": "/opt/jobline",
         "JOBLINE_TOKEN": "jl_x",
         "JOBLINE_TLS": "1",
+        "JOBLINE_CLIENT_CERTIFICATE": "/nowhere.pem",
         "JOBLINE_TLS_CERTIFICATE": "/nowhere.pem",
         "JOBLINE_CONFIG": "/nowhere.toml",
         "JOBLINE_DATA": "/nowhere",

@@ -1,8 +1,8 @@
 """What a client shows a server, and what it trusts: a token, and TLS.
 
 Where an argument is not given, the environment says it: JOBLINE_TOKEN, and JOBLINE_TLS (1: by the
-roots of the system), JOBLINE_TLS_CA, JOBLINE_TLS_CERTIFICATE and JOBLINE_TLS_KEY, which are PEM
-files and turn TLS on, too.
+roots of the system), JOBLINE_TLS_CA, JOBLINE_CLIENT_CERTIFICATE and JOBLINE_CLIENT_KEY, which are
+PEM files and turn TLS on, too.
 """
 
 from __future__ import annotations
@@ -149,15 +149,16 @@ def _tls_credentials(tls: bool | Tls | None) -> grpc.ChannelCredentials | None:
     return Tls().credentials() if tls else None
 
 
+# JOBLINE_TLS_CERTIFICATE and JOBLINE_TLS_KEY are settings of a server, which may be beside it.
+_FILES = ("JOBLINE_TLS_CA", "JOBLINE_CLIENT_CERTIFICATE", "JOBLINE_CLIENT_KEY")
+
+
 def _tls_of_environment() -> bool | Tls:
     wanted = os.environ.get("JOBLINE_TLS", "").lower()
     if wanted not in YES | NO:
         refuse("JOBLINE_TLS", "must be 1 or 0")
-    ca, certificate, key = (
-        os.environ.get(f"JOBLINE_TLS_{name}") or None for name in ("CA", "CERTIFICATE", "KEY")
-    )
-    # Beside a server, its own settings have these names: then they are not the client's.
-    if ca is None and wanted not in YES:
+    ca, certificate, key = (os.environ.get(name) or None for name in _FILES)
+    if not (ca or certificate or key or wanted in YES):
         return False
     return Tls(ca, certificate, key)
 

@@ -93,10 +93,16 @@ def test_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
     assert identity(metadata=own).metadata() == (("authorization", "Bearer z"),)
     with pytest.raises(InvalidArgument, match="JOBLINE_TLS=1"):
         identity(FAR)
-    # Beside a server: its own certificate turns nothing on for a client.
-    monkeypatch.setenv("JOBLINE_TLS_CERTIFICATE", "server.pem")
+    # Beside a server: its own certificate is nothing to a client.
+    monkeypatch.setenv("JOBLINE_TLS_CERTIFICATE", "/server.pem")
+    monkeypatch.setenv("JOBLINE_TLS_KEY", "/server.key")
     assert identity().credentials is None
-    monkeypatch.delenv("JOBLINE_TLS_CERTIFICATE")
+    monkeypatch.setenv("JOBLINE_CLIENT_CERTIFICATE", "/client.pem")
+    monkeypatch.setenv("JOBLINE_CLIENT_KEY", "/client.key")
+    with pytest.raises(InvalidArgument, match=r"/client\.key: no such file"):
+        identity()
+    monkeypatch.delenv("JOBLINE_CLIENT_CERTIFICATE")
+    monkeypatch.delenv("JOBLINE_CLIENT_KEY")
     monkeypatch.setenv("JOBLINE_TLS", "1")
     assert identity(FAR).credentials is not None
     assert identity(FAR, tls=False, insecure_token=True).credentials is None

@@ -64,9 +64,9 @@ affinity: {{- toYaml . | nindent 2 }}
   value: "1"
 {{- end }}
 {{- if .clientSecret }}
-- name: JOBLINE_TLS_CERTIFICATE
+- name: JOBLINE_CLIENT_CERTIFICATE
   value: /etc/jobline/client/tls.crt
-- name: JOBLINE_TLS_KEY
+- name: JOBLINE_CLIENT_KEY
   value: /etc/jobline/client/tls.key
 {{- end }}
 {{- end }}
