@@ -47,12 +47,30 @@ func (c *Client) PushMessages(ctx context.Context, queue string, jobs []*jobline
 	if err != nil {
 		return nil, err
 	}
-	for i := range pushed {
-		if o := jobs[i].GetOptions(); pushed[i].Outcome == PushRefused {
-			pushed[i].Err = refusalOfOne(queue, &own{jobKey: jobs[i].GetJobKey(), uniqueKey: o.GetUniqueKey()}, o.GetUniqueMode())
+	for i, one := range request.Jobs {
+		if pushed[i].Outcome == PushRefused {
+			pushed[i] = c.refused(ctx, queue, one)
 		}
 	}
 	return pushed, nil
+}
+
+// refused returns why a job was refused alone. Where its job key or its unique key may be what another job has, it is
+// pushed by itself: the refusal of a whole call says which of both it is.
+func (c *Client) refused(ctx context.Context, queue string, job *joblinev1.NewJob) Pushed {
+	o := job.GetOptions()
+	keys := &own{jobKey: job.GetJobKey(), uniqueKey: o.GetUniqueKey()}
+	if keys.jobKey == "" || keys.uniqueKey == "" || o.GetUniqueMode() != UniqueReject {
+		return Pushed{Outcome: PushRefused, Err: refusalOfOne(queue, keys, o.GetUniqueMode())}
+	}
+	response, err := c.link.push(ctx, c.calls, &joblinev1.PushRequest{Queue: queue, Jobs: []*joblinev1.NewJob{job}}, "")
+	if err == nil {
+		var pushed []Pushed
+		if pushed, err = outcomesOf(response, 1); err == nil {
+			return pushed[0]
+		}
+	}
+	return Pushed{Outcome: PushRefused, Err: err}
 }
 
 // HasCodec reports whether the client seals what it pushes. The same job is other bytes then once the key has changed: a

@@ -1,6 +1,7 @@
 package outbox_test
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
@@ -25,6 +26,7 @@ import (
 const (
 	driverVariable  = "JOBLINE_TEST_DRIVER"
 	addressVariable = "JOBLINE_TEST_DATABASE"
+	keyVariable     = "JOBLINE_TEST_KEY" // the current one of its codec; "" for no codec
 )
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -44,6 +46,19 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// codecOf returns a codec that seals with one key, and knows all; nil for none.
+func codecOf(key string) *jobline.Codec {
+	if key == "" {
+		return nil
+	}
+	keys := map[string][]byte{"a": bytes.Repeat([]byte{1}, 32), "b": bytes.Repeat([]byte{2}, 32)}
+	codec, err := jobline.NewCodec(jobline.CodecOptions{Keys: jobline.NewKeyMap(keys, func(string) string { return key })})
+	if err != nil {
+		panic(err)
+	}
+	return codec
+}
+
 func dialectName(driver string) string {
 	if driver == "pgx" {
 		return "postgres"
@@ -58,11 +73,12 @@ func runProgram(driver, address string) error {
 		return err
 	}
 	name := dialectName(driver)
-	client, err := jobline.New("", &jobline.ClientOptions{Logger: quiet})
+	codec := codecOf(os.Getenv(keyVariable))
+	client, err := jobline.New("", &jobline.ClientOptions{Logger: quiet, Codec: codec})
 	if err != nil {
 		return err
 	}
-	worker, err := jobline.NewWorker("", &jobline.WorkerOptions{Concurrency: 4, Logger: quiet})
+	worker, err := jobline.NewWorker("", &jobline.WorkerOptions{Concurrency: 4, Logger: quiet, Codec: codec})
 	if err != nil {
 		return err
 	}
@@ -96,6 +112,9 @@ func order(ctx context.Context, db *sql.DB, name string) error {
 		return err
 	}
 	options := &jobline.PushOptions{Lease: time.Second, MaxStalls: 1_000, MaxAttempts: 1_000, Backoff: &jobline.Backoff{Base: 10 * time.Millisecond}}
+	if rand.IntN(2) == 0 {
+		options.UniqueKey, options.UniqueMode = number, jobline.UniqueReject
+	}
 	if _, err := table(name).Push(ctx, tx, name, number, options); err != nil {
 		return err
 	}
@@ -124,27 +143,30 @@ func effect(ctx context.Context, db *sql.DB, name string, job *jobline.Job[strin
 }
 
 // TestKilledProgramsHaveEachEffectOnce kills a program that writes, relays and works, at random moments: every order
-// has one invoice. JOBLINE_KILLS=50 does it 50 times instead of 3.
+// has one invoice. Sealed: each start has another key of the codec, so that a row whose deletion was lost is sealed
+// anew. JOBLINE_KILLS=50 does it 50 times instead of 3.
 func TestKilledProgramsHaveEachEffectOnce(t *testing.T) {
 	t.Parallel()
 	rounds := 3
 	if given, err := strconv.Atoi(os.Getenv("JOBLINE_KILLS")); err == nil {
 		rounds = given
 	}
-	server := testserver.New(t)
-	addresses := map[string]string{"sqlite": filepath.Join(t.TempDir(), "a.db") + "?_pragma=busy_timeout(10000)&_txlock=immediate&_pragma=journal_mode(wal)"}
-	if address := startPostgres(t); address != "" {
-		addresses["pgx"] = address
-	}
-	for driver, address := range addresses {
-		t.Run(driver, func(t *testing.T) {
-			t.Parallel()
-			killPrograms(t, server.Address, driver, address, rounds)
-		})
+	postgres := startPostgres(t)
+	for _, isSealed := range []bool{false, true} {
+		addresses := map[string]string{"sqlite": filepath.Join(t.TempDir(), "a.db") + "?_pragma=busy_timeout(10000)&_txlock=immediate&_pragma=journal_mode(wal)"}
+		if postgres != "" && !isSealed { // its tables are made once
+			addresses["pgx"] = postgres
+		}
+		for driver, address := range addresses {
+			t.Run(fmt.Sprintf("%s sealed=%v", driver, isSealed), func(t *testing.T) {
+				t.Parallel()
+				killPrograms(t, testserver.New(t).Address, driver, address, isSealed, rounds)
+			})
+		}
 	}
 }
 
-func killPrograms(t *testing.T, server, driver, address string, rounds int) {
+func killPrograms(t *testing.T, server, driver, address string, isSealed bool, rounds int) {
 	name := dialectName(driver)
 	db, err := sql.Open(driver, address)
 	if err != nil {
@@ -165,17 +187,23 @@ func killPrograms(t *testing.T, server, driver, address string, rounds int) {
 		}
 		return count
 	}
-	start := func() *exec.Cmd {
+	key := func(round int) string {
+		if !isSealed {
+			return ""
+		}
+		return string("ab"[round%2])
+	}
+	start := func(round int) *exec.Cmd {
 		program := exec.Command(os.Args[0])
 		program.Stderr = os.Stderr
-		program.Env = append(os.Environ(), driverVariable+"="+driver, addressVariable+"="+address, "JOBLINE_SERVER="+server)
+		program.Env = append(os.Environ(), driverVariable+"="+driver, addressVariable+"="+address, "JOBLINE_SERVER="+server, keyVariable+"="+key(round))
 		if err := program.Start(); err != nil {
 			t.Fatal(err)
 		}
 		return program
 	}
-	for range rounds {
-		program, before := start(), count("invoices")
+	for round := range rounds {
+		program, before := start(round), count("invoices")
 		for end := time.Now().Add(time.Minute); count("invoices") < before+3 && time.Now().Before(end); {
 			time.Sleep(5 * time.Millisecond)
 		}
@@ -183,12 +211,7 @@ func killPrograms(t *testing.T, server, driver, address string, rounds int) {
 		_ = program.Process.Kill()
 		_ = program.Wait()
 	}
-	client, err := jobline.New(server, &jobline.ClientOptions{Logger: quiet})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	finish(t, db, name, client, server)
+	finish(t, db, name, server, codecOf(key(rounds)))
 	orders, invoices, billed := count("orders"), count("invoices"), count("(SELECT DISTINCT number FROM invoices) AS billed")
 	t.Logf("%d kills: %d orders, %d invoices, %d deliveries refused by the fence", rounds, orders, invoices, count("repeats"))
 	if orders == 0 || invoices != orders || billed != orders || rowsLeft(t, db, "true") != 0 {
@@ -197,15 +220,20 @@ func killPrograms(t *testing.T, server, driver, address string, rounds int) {
 }
 
 // finish relays and works off what the killed programs have left.
-func finish(t *testing.T, db *sql.DB, name string, client *jobline.Client, server string) {
+func finish(t *testing.T, db *sql.DB, name, server string, codec *jobline.Codec) {
 	t.Helper()
+	client, err := jobline.New(server, &jobline.ClientOptions{Logger: quiet, Codec: codec})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
 	relay := &outbox.Relay{Table: table(name), DB: db, Client: client, Logger: quiet}
-	for rowsLeft(t, db, "true") > 0 {
+	for rowsLeft(t, db, "error IS NULL") > 0 {
 		if _, err := relay.Once(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	worker, err := jobline.NewWorker(server, &jobline.WorkerOptions{Concurrency: 1, ExitWhenIdle: 2 * time.Second, Logger: quiet})
+	worker, err := jobline.NewWorker(server, &jobline.WorkerOptions{Concurrency: 1, ExitWhenIdle: 2 * time.Second, Logger: quiet, Codec: codec})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,8 +43,11 @@ func TestRowThatWasStoredUnderAnEarlierKeyIsDone(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer client.Close()
-			if _, err := table(name).Push(t.Context(), db, name, 1, nil); err != nil {
-				t.Fatal(err)
+			// The second one holds a unique key, too, so that what it is refused for is not plain.
+			for _, options := range []*jobline.PushOptions{nil, {UniqueKey: "u", UniqueMode: jobline.UniqueReject}} {
+				if _, err := table(name).Push(t.Context(), db, name, 1, options); err != nil {
+					t.Fatal(err)
+				}
 			}
 			far := &losing{Client: client}
 			relay := &outbox.Relay{Table: table(name), DB: db, Client: far, Logger: quiet}
@@ -52,10 +55,17 @@ func TestRowThatWasStoredUnderAnEarlierKeyIsDone(t *testing.T) {
 				t.Fatal("an answer that is lost is no answer")
 			}
 			current, far.passes = "b", true
-			if count, err := relay.Once(t.Context()); count != 1 || err != nil || rowsLeft(t, db, "true") != 0 {
+			if count, err := relay.Once(t.Context()); count != 2 || err != nil || rowsLeft(t, db, "true") != 0 {
 				t.Errorf("%d rows: %v; %d are left", count, err, rowsLeft(t, db, "true"))
 			}
 			current = "a"
+			other := &jobline.PushOptions{UniqueKey: "u", UniqueMode: jobline.UniqueReject}
+			if _, err := table(name).Push(t.Context(), db, name, 2, other); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := relay.Once(t.Context()); err != nil || rowsLeft(t, db, "error LIKE '%unique%'") != 1 {
+				t.Errorf("a key that another job holds: %v, %d rows, %d refused", err, rowsLeft(t, db, "true"), rowsLeft(t, db, "error IS NOT NULL"))
+			}
 		})
 	}
 }
