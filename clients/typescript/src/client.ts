@@ -19,6 +19,7 @@ import { Producer } from "./push/producer.js";
 import { type Schedule, type ScheduleSettings, schedule } from "./schedules.js";
 import type { PayloadCodec } from "./sealing/payload_codec.js";
 import { type JobEnd, resultOf, type WaitOptions, waitFor } from "./waiting.js";
+import { SharedWaits } from "./waits/shared_waits.js";
 
 /** Where a client's server is, and how much it may have under way. */
 export interface ClientOptions extends Address {
@@ -70,6 +71,7 @@ export class Client implements AsyncDisposable {
   // Hidden, as whatever may have a token is: nobody shows one who looks at a client.
   readonly #connection: Connection;
   readonly #producer: Producer;
+  readonly #waits: SharedWaits;
   /** The generated stubs of all services, by service: `client.admin.queues.getQueue({ queue })`. */
   readonly admin: Admin;
 
@@ -85,6 +87,7 @@ export class Client implements AsyncDisposable {
     refuseNoArray("middleware", "functions", middleware, (one) => typeof one === "function");
     const timeout = milliseconds(given.timeout ?? "20s", "timeout");
     this.#connection = new Connection(resolved(given), timeout);
+    this.#waits = new SharedWaits(this.#connection);
     this.codec = codec;
     this.admin = new Admin(this.#connection);
     const limits = {
@@ -160,7 +163,7 @@ export class Client implements AsyncDisposable {
    * ended, and TooLarge for more.
    */
   waitAll(ids: Iterable<bigint>, options: WaitOptions = {}): AsyncGenerator<JobEnd> {
-    return waitFor(this.#connection, ids, options, this.codec);
+    return waitFor(this.#connection, this.#waits, ids, options, this.codec);
   }
 
   /** Returns a reference to one entity, whose jobs run one at a time and in order. Nothing is sent. */
@@ -194,9 +197,10 @@ export class Client implements AsyncDisposable {
     return schedule(this, name, job, payload, settings);
   }
 
-  /** Refuses new pushes, waits for the answers of the others, and closes the channel. */
+  /** Refuses new pushes, waits for the answers of the others, ends waits, and closes the channel. */
   async close(): Promise<void> {
     await this.#producer.close();
+    this.#waits.close();
     this.#connection.close();
   }
 

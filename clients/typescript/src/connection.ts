@@ -29,12 +29,14 @@ const same = (bytes: Buffer): Uint8Array => bytes;
 
 /** A channel, and how calls on it are made: deadline, metadata, typed errors, retries of pushes. */
 export class Connection implements Caller {
-  private readonly target: string;
+  /** HOST:PORT of the server. */
+  readonly target: string;
   private readonly isTls: boolean;
   readonly #channel: ClientChannel;
   readonly #identity: Identity;
   private readonly stubs = new Map<DescService, unknown>();
-  private isReached = false;
+  /** Whether the server has answered once. */
+  isReached = false;
   private reaching: Promise<void> | undefined;
   private isClosed = false;
   /** The numbers of push calls. */

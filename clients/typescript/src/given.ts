@@ -48,6 +48,7 @@ export function refuseNoArray(
 /** Throws InvalidArgument for what is no id. */
 export function refuseNoId(field: string, given: unknown): void {
   if (typeof given !== "bigint") throw wrongly(field, "a bigint, as a push returns it", given);
+  if (given < 0n || given >= 2n ** 64n) throw wrongly(field, "a bigint of 64 bits without a sign", given);
 }
 
 /** Throws InvalidArgument for what is no AbortSignal. */
