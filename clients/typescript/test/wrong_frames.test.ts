@@ -1,7 +1,10 @@
 /** What a worker does if the server breaks the protocol of its stream: it opens another one, after a pause. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { Worker } from "@jobline/client";
+import { StreamResponseSchema } from "@jobline/client/v1";
+import { refuseTooMany } from "../src/stream/received.js";
 import { confirmAll, fakeServer, say } from "./fake_server.js";
 import { signal, TestLogger, until } from "./server.js";
 
@@ -52,4 +55,55 @@ test("a server that asks to move at once, again and again, is not asked without 
   await worker.stop();
   const [first = 0, , , , fifth = 0] = opened;
   assert.ok(fifth - first > 700, `at least 50, 100, 200 and 400 ms lie between, not ${fifth - first} in all`);
+});
+
+test("a server that sends more jobs than the window allows is left, and what it sent does not count", async () => {
+  let streams = 0;
+  const target = await fakeServer({
+    Stream: (call) => {
+      streams += 1;
+      confirmAll(call);
+      say(call, OPENED);
+      const payloads = Array(streams < 3 ? 5 : 4).fill(Buffer.from("1"));
+      say(call, {
+        runs: [{ firstId: 1n, delivery: BigInt(streams), leaseMs: 30_000n, queue: "q", payloads }],
+      });
+    },
+  });
+  const handled = new Map<bigint, bigint>();
+  const logger = new TestLogger();
+  const worker = new Worker({ target, logger, window: 4 });
+  worker.handle("q", (_: unknown, { id, delivery }) => handled.set(id, delivery) && undefined);
+  const finished = worker.run();
+  await until("four jobs were handled", () => handled.size === 4);
+  assert.deepEqual([...handled.values()], [3n, 3n, 3n, 3n]);
+  const lines = logger.lines.filter((line) =>
+    line.includes("more jobs than the window allows: 5 at hand, of 4"),
+  );
+  assert.equal(lines.length, 2);
+  assert.match(lines[1] ?? "", /^the stream to .* broke, trying again in \d\.\d s: /);
+  await worker.stop();
+  await finished;
+});
+
+test("jobs that are known, or leave with the same frame, are not counted twice", () => {
+  const [job, other] = [
+    { id: 1n, delivery: 1n },
+    { id: 2n, delivery: 1n },
+  ];
+  const allowed = (frame: MessageInitShape<typeof StreamResponseSchema>) =>
+    refuseTooMany(create(StreamResponseSchema, frame), new Map([[1n, 1n]]), 1);
+  allowed({ jobs: [job] });
+  allowed({ jobs: [other], revokes: [{ id: 1n, delivery: 1n }] });
+  const others = [
+    { id: 1n, delivery: 9n },
+    { id: 7n, delivery: 1n },
+  ];
+  assert.throws(() => allowed({ jobs: [other], revokes: others }), /2 at hand/);
+  allowed({ opened: { heldIds: [2n], heldDeliveries: [1n] }, jobs: [other] });
+  assert.throws(() => allowed({ jobs: [other] }), { name: "Internal", reason: "WINDOW_EXCEEDED" });
+  assert.throws(
+    () => allowed({ opened: { heldIds: [2n], heldDeliveries: [1n] }, jobs: [job] }),
+    /2 at hand, of 1/,
+  );
 });

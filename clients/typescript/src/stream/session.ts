@@ -13,7 +13,7 @@ import {
 } from "../v1/job_service_pb.js";
 import { Heartbeat } from "./heartbeat.js";
 import { type LogEntry, LogLines } from "./log_lines.js";
-import { interruptedRelease, partOfRun, type Received } from "./received.js";
+import { heldOf, interruptedRelease, partOfRun, type Received } from "./received.js";
 import { type Report, Reports } from "./reports.js";
 import { type SettleItem, Settles } from "./settles.js";
 
@@ -108,7 +108,7 @@ export class Session {
     this.heartbeat.opened(now, messageMilliseconds(opened.heartbeatInterval));
     this.resent = this.settles.resend();
     this.settledBefore = this.settles.unconfirmedLeases();
-    const held = new Map(opened.heldIds.map((id, index) => [id, opened.heldDeliveries[index] ?? 0n]));
+    const held = heldOf(opened);
     for (const [id, delivery] of [...this.held]) {
       if (held.get(id) !== delivery) this.lose(id, delivery, RevokeReason.LEASE_LOST, received);
     }
