@@ -2,6 +2,7 @@ import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
 import type { ServiceError } from "@grpc/grpc-js";
 import { status } from "@grpc/grpc-js";
 import * as errors from "./errors.js";
+import { oneLine } from "./one_line.js";
 import { sentenceOf } from "./unreachable.js";
 
 /** Where a `google.rpc.Status` with the details of an error travels. */
@@ -63,7 +64,7 @@ export function errorOf(error: unknown, target = "the server", isTls = false): e
   const facts = details instanceof Uint8Array ? factsOf(details, code) : { code };
   const said = error.details || error.message;
   const Kind = BY_REASON[facts.reason ?? reasonOf(code, said)] ?? BY_CODE[code] ?? errors.Internal;
-  return new Kind(details === undefined ? sentenceOf(said, target, isTls) : said, facts);
+  return new Kind(oneLine(details === undefined ? sentenceOf(said, target, isTls) : said), facts);
 }
 
 /** Returns the reason that an error of the transport would have: a message over its limit never fits. */

@@ -12,6 +12,7 @@ import {
 } from "./errors.js";
 import { refuseNoId, refuseNoSignal } from "./given.js";
 import { refuseOthers } from "./known_options.js";
+import { oneLine } from "./one_line.js";
 import type { EnumName } from "./options.js";
 import { nameOf } from "./push/answers.js";
 import { opened, type PayloadCodec } from "./sealing/payload_codec.js";
@@ -59,7 +60,7 @@ export function resultOf(end: JobEnd, decode: (data: Uint8Array) => unknown = de
     throw new JobNotFound(`there is no job ${end.id}, or none any more`, facts);
   const Kind =
     { dead: JobDead, cancelled: JobCancelled, expired: JobExpired }[end.state as string] ?? JobNotDone;
-  const why = [end.error?.type, end.error?.message].filter(Boolean).join(": ");
+  const why = oneLine([end.error?.type, end.error?.message].filter(Boolean).join(": "));
   throw new Kind(`job ${end.id} is ${end.state} (${end.reason})${why ? `: ${why}` : ""}`, facts);
 }
 

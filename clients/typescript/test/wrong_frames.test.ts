@@ -2,10 +2,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import { Worker } from "@jobline/client";
-import { StreamResponseSchema } from "@jobline/client/v1";
+import { Client, Worker } from "@jobline/client";
+import { JobState, StreamResponseSchema, WaitResponseSchema } from "@jobline/client/v1";
 import { refuseTooMany } from "../src/stream/received.js";
-import { confirmAll, fakeServer, say } from "./fake_server.js";
+import { bytesOf, confirmAll, fakeServer, say } from "./fake_server.js";
 import { signal, TestLogger, until } from "./server.js";
 
 const OPENED = { opened: { session: "s", heartbeatInterval: { seconds: 10n } } };
@@ -106,4 +106,33 @@ test("jobs that are known, or leave with the same frame, are not counted twice",
     () => allowed({ opened: { heldIds: [2n], heldDeliveries: [1n] }, jobs: [job] }),
     /2 at hand, of 1/,
   );
+});
+
+test("what a server says reaches the log in one line that steers no terminal", async () => {
+  const evil = "moving\n2026 ERROR \u001b[2J\u202ehidden";
+  const target = await fakeServer({
+    Stream: (call) => {
+      confirmAll(call);
+      say(call, OPENED, { goaway: { reason: evil, retryDelay: { seconds: 60n } } });
+      call.end();
+    },
+    Push: (_, answer) => answer({ code: 9, details: evil }),
+    Wait: (call) => {
+      const end = { id: 5n, state: JobState.DEAD, error: { type: "E", message: evil } };
+      call.write(bytesOf(WaitResponseSchema, end));
+      call.end();
+    },
+  });
+  const plain = "moving 2026 ERROR \ufffd[2J\ufffdhidden";
+  const logger = new TestLogger();
+  const worker = new Worker({ target, logger }).handle("q", () => undefined);
+  const started = worker.start();
+  await until("it is asked to move", () => logger.has("asks to move"));
+  assert.ok(logger.has(`the server asks to move: ${plain}`), logger.lines.join("|"));
+  await worker.stop();
+  await started.catch(() => undefined);
+  await using client = new Client({ target });
+  await assert.rejects(client.push("q", 1), { name: "FailedPrecondition", message: plain });
+  const message = `job 5 is dead (unspecified): E: ${plain}`;
+  await assert.rejects(client.result("q", 5n), { name: "JobDead", message });
 });

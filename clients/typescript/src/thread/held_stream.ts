@@ -1,5 +1,6 @@
 import type { MessagePort } from "node:worker_threads";
 import { Identity } from "../identity.js";
+import { oneLine } from "../one_line.js";
 import { errorOf } from "../status.js";
 import type { Received } from "../stream/received.js";
 import { AskedToken } from "./asked_token.js";
@@ -26,7 +27,7 @@ export class HeldStream {
     const identity = new Identity(address.metadata, token);
     this.stream = new Stream(address, identity, this.session, {
       received: (received) => this.handleReceived(received),
-      log: (level, text) => this.tell({ kind: "log", level, text }),
+      log: (level, text) => this.tell({ kind: "log", level, text: oneLine(text) }),
     });
     this.health = settings.health && new HealthPort(settings.health, this.session, this.stream);
     port.on("message", (message: ToStream) => this.handle(message));
@@ -60,7 +61,7 @@ export class HeldStream {
     for (const { queue, name, ready } of unhandled) {
       const kind = name ? `named ${JSON.stringify(name)}` : "without a name";
       const text = `${ready} jobs ${kind} wait in queue ${queue}, and no worker handles them`;
-      this.tell({ kind: "log", level: "warn", text });
+      this.tell({ kind: "log", level: "warn", text: oneLine(text) });
     }
     if (runs.length > 0 || jobs.length > 0 || lost.length > 0) {
       this.tell({ kind: "delivered", runs, jobs, lost });
