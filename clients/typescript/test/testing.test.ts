@@ -161,3 +161,52 @@ test("a command that is missing, or no server, says what to install", async () =
   );
   await assert.rejects(testJobline({ command: ROOT }), /did not start: it may not be run\. Is it/);
 });
+
+test("a wait ends at once when its time is over by the clock that the test moves", async () => {
+  await using jobline = await testJobline();
+  await using other = await testJobline();
+  await using client = new Client({ target: jobline.address }); // of the program under test
+  const slow = { delay: "1h" };
+  const { id } = await client.push("slow", 1, slow);
+  const wait = assert.rejects(client.wait(id, { timeout: "10m" }), { name: "WaitTimeout", id });
+  const result = jobline.client.pushAndWait(welcome, { to: "a@b.c" }, { timeout: "10m" });
+  const going = other.client.wait((await other.client.push("slow", 1, slow)).id, { timeout: "10m" });
+  await jobline.advance("9m");
+  await jobline.drain(handlers);
+  assert.equal(await result, "sent to a@b.c");
+  await jobline.advance("61s");
+  await wait;
+  await other.client.admin.jobs.cancelJobs({ jobs: { all: true } });
+  assert.equal((await going).state, "cancelled", "another server's clock has not moved");
+});
+
+test("assertions do not read more of a server's jobs than they need", async () => {
+  await using jobline = await testJobline();
+  await jobline.client.pushMany(
+    "many",
+    Array.from({ length: 10_000 }, (_, n) => n),
+  );
+  const { jobs } = jobline.client.admin;
+  const pages: number[] = [];
+  const list = jobs.listJobs;
+  Object.assign(jobs, {
+    listJobs: async (...given: Parameters<typeof list>) => {
+      const page = await list(...given);
+      pages.push(page.jobs.length);
+      return page;
+    },
+  });
+  await jobline.assertPushed(undefined, { queue: "many" });
+  assert.deepEqual(pages.splice(0), [1]);
+  await assert.rejects(
+    jobline.assertPushed(undefined, { queue: "many", times: 2 }),
+    /3 jobs match, or more, not 2/,
+  );
+  assert.deepEqual(pages.splice(0), [3]);
+  await assert.rejects(jobline.refutePushed(), /^AssertionError.*jobs match: any\n[\s\S]*\n {2}and more$/);
+  assert.deepEqual(pages.splice(0), [21]);
+  await jobline.refutePushed("none");
+  assert.deepEqual(pages.splice(0), [0]);
+  assert.equal((await jobline.pushed()).length, 10_000);
+  assert.ok(pages.length <= 11, `${pages.length} pages`);
+});

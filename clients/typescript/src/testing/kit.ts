@@ -6,6 +6,7 @@ import { FailedPrecondition, InvalidArgument, Unavailable } from "../errors.js";
 import { refuseNoFunction } from "../given.js";
 import type { PayloadCodec } from "../sealing/payload_codec.js";
 import type { CallOptions, Stub } from "../services.js";
+import { skip } from "../skipped_time.js";
 import type { Job } from "../v1/job_pb.js";
 import { TestService as Service, type TestService } from "../v1/test_service_pb.js";
 import type { Logger } from "../worker/logger.js";
@@ -22,11 +23,13 @@ import {
   type What,
 } from "./conditions.js";
 import { SeenJob } from "./seen_job.js";
-import { described, shown } from "./shown.js";
+import { described, SHOWN_OF_MANY, shown } from "./shown.js";
 import { OneJob, type WorkOneOptions } from "./work_one.js";
 
 /** Calls of the test service take as long as the server lets them. */
 const PATIENT: CallOptions = { timeout: 3_600_000 };
+/** Jobs of a page. */
+const PAGE_MAX = 1_000;
 /** Failed attempts are what many tests are about: they are no lines of a test's output. */
 const SILENT: Logger = { info: () => undefined, warn: () => undefined, error: () => undefined };
 
@@ -110,15 +113,7 @@ export class TestJobline implements AsyncDisposable {
 
   /** Returns the jobs that the server has, waiting, at work or ended, by id. */
   async pushed(what?: What, conditions: PushedConditions = {}): Promise<SeenJob[]> {
-    const wanted = conditionsOf(what, conditions);
-    const filter = filterOf(wanted);
-    const found: SeenJob[] = [];
-    for (let pageToken = ""; ; ) {
-      const page = await this.client.admin.jobs.listJobs({ filter, pageToken, includePayloads: true });
-      found.push(...page.jobs.map((job) => this.seen(job)).filter((job) => hasPayload(job, wanted)));
-      if (!page.nextPageToken) return found;
-      pageToken = page.nextPageToken;
-    }
+    return this.found(conditionsOf(what, conditions), Number.POSITIVE_INFINITY);
   }
 
   /**
@@ -130,23 +125,23 @@ export class TestJobline implements AsyncDisposable {
     if (times !== undefined && !(times >= 1)) {
       throw new InvalidArgument("times: is 1 or more; refutePushed says that there is none");
     }
-    const found = await this.pushed(what, rest);
+    const wanted = conditionsOf(what, rest);
+    const found = await this.found(wanted, times === undefined ? 1 : times + 1);
     const [first] = found;
     if (first && (times === undefined || times === found.length)) return first;
-    const count = times === undefined ? "no job matches" : `${found.length} jobs match, not ${times}`;
-    const there = shown(found.length > 0 ? found : await this.pushed());
-    throw failure(
-      `${count}: ${described(conditionsOf(what, rest))}\nthere are:\n${there}`,
-      this.assertPushed,
-    );
+    const isMore = times !== undefined && found.length > times;
+    const count = isMore ? `${times + 1} jobs match, or more` : `${found.length} jobs match`;
+    const said = times === undefined ? "no job matches" : `${count}, not ${times}`;
+    const there = shown(found.length > 0 ? found : await this.found({}, SHOWN_OF_MANY));
+    throw failure(`${said}: ${described(wanted)}\nthere are:\n${there}`, this.assertPushed);
   }
 
   /** Throws AssertionError if a job matches, as `pushed` finds it. */
   async refutePushed(what?: What, conditions: PushedConditions = {}): Promise<void> {
-    const found = await this.pushed(what, conditions);
+    const wanted = conditionsOf(what, conditions);
+    const found = await this.found(wanted, SHOWN_OF_MANY);
     if (found.length === 0) return;
-    const wanted = described(conditionsOf(what, conditions));
-    throw failure(`jobs match: ${wanted}\n${shown(found)}`, this.refutePushed);
+    throw failure(`jobs match: ${described(wanted)}\n${shown(found)}`, this.refutePushed);
   }
 
   /**
@@ -223,6 +218,25 @@ export class TestJobline implements AsyncDisposable {
     }
   }
 
+  /** Returns jobs by id, at most so many: a server may have a million that match. */
+  private async found(wanted: PushedConditions, most: number): Promise<SeenJob[]> {
+    const filter = filterOf(wanted);
+    const isByPayload = "payload" in wanted || "payloadContains" in wanted; // which the server does not look at
+    const pageSize = isByPayload ? PAGE_MAX : Math.min(most, PAGE_MAX);
+    const found: SeenJob[] = [];
+    for (let pageToken = ""; ; ) {
+      const page = await this.client.admin.jobs.listJobs({
+        filter,
+        pageToken,
+        pageSize,
+        includePayloads: true,
+      });
+      found.push(...page.jobs.map((job) => this.seen(job)).filter((job) => hasPayload(job, wanted)));
+      if (!page.nextPageToken || found.length >= most) return found.slice(0, most);
+      pageToken = page.nextPageToken;
+    }
+  }
+
   private seen(job: Job): SeenJob {
     return new SeenJob(job, this.parts.codec);
   }
@@ -239,7 +253,11 @@ export class TestJobline implements AsyncDisposable {
     { workTimeout = "1s" }: { workTimeout?: Duration },
   ): Promise<Date> {
     const request = { target, workTimeout: durationMessage(workTimeout, "workTimeout") };
-    return this.setTime((await this.service.advance(request, PATIENT)).now);
+    const before = this.time.getTime();
+    const now = this.setTime((await this.service.advance(request, PATIENT)).now);
+    // Clients of this program wait by their own clock, which nobody moves: at this server so much of it is over.
+    if (now.getTime() > before) skip(this.address, now.getTime() - before);
+    return now;
   }
 
   private setTime(now: Timestamp | undefined): Date {

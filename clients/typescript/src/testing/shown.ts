@@ -2,6 +2,8 @@ import type { PushedConditions } from "./conditions.js";
 import type { SeenJob } from "./seen_job.js";
 
 const JOBS_SHOWN = 20;
+/** How many of many jobs to look for, to show some and to know that there are more. */
+export const SHOWN_OF_MANY = JOBS_SHOWN + 1;
 const CHARACTERS_SHOWN = 200;
 
 /** Returns what was asked for, in words. */
@@ -16,7 +18,7 @@ export function shown(jobs: readonly SeenJob[]): string {
     const failed = error ? ` ${cut(`${error.type}: ${JSON.stringify(error.message)}`)}` : "";
     return `  ${id} ${name ? `${queue}/${name}` : queue} ${state} ${cut(textOf(payload))}${failed}`;
   });
-  if (jobs.length > JOBS_SHOWN) lines.push(`  and ${jobs.length - JOBS_SHOWN} more`);
+  if (jobs.length > JOBS_SHOWN) lines.push("  and more");
   return lines.join("\n") || "  none";
 }
 
