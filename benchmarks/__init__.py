@@ -14,12 +14,13 @@ asking the server: a benchmark that measured nothing fails.
 
     __main__       which benchmarks, and what is done with their figures
     bench          one run: servers, floors, repeats, figures
-    pushing, draining, latency, clients, sizes, growth, idle, exported
+    pushing, draining, latency, clients, sizes, growth, idle, exported, overload
                    the benchmarks, one function a target
     processes      a server as a process: start, memory, time of the processor, end
     empty          the server with an empty handler
-    h2load, wire, drains
-                   the three loads: calls from C, calls and streams of prepared bytes from Python
+    h2load, open_loop, wire, drains
+                   the loads: calls from C, calls at a rate of their own, calls and streams of
+                   prepared bytes from Python
     bodies         the prepared bytes
     figures, report, machine
                    what was measured, how it is shown, and where

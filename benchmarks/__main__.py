@@ -37,6 +37,7 @@ from benchmarks import (
     machine,
     many_parents,
     operators,
+    overload,
     profiling,
     pushing,
     report,
@@ -103,6 +104,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "P14": idle.idle,
     "P15": _look_on,
     "P16": _history,
+    "P17": overload.overload,
 }
 # Longer ones, which have a table of their own. By name they run with as many as the name says, for
 # half an hour; a run of everything, and what is kept, has fewer, a million jobs of nine kinds

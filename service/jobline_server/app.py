@@ -74,6 +74,7 @@ class Server:
         self.http = ""
         self.meters = CallMeters()
         self.admission = Admission(call_limits(settings))
+        self.admission.overload.meters = self.meters
         self._runtime: Runtime | None = None
         self._services: Services | None = None
         self._background: Background | None = None

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jobline_server.engine.commands import RefusalKind, Refused
+from jobline_server.rpc.overload import Overload
 
 RETRY_AFTER_MS = 1_000
 # Unread replies are recounted where a bound is reached, after this long or this many more replies.
@@ -130,6 +131,7 @@ class Admission:
         "calls",
         "ending",
         "limits",
+        "overload",
         "pulls",
         "recounts",
         "reply_bytes",
@@ -146,6 +148,7 @@ class Admission:
     def __init__(self, limits: CallLimits | None = None) -> None:
         self.limits = limits or CallLimits()
         self.ending = False
+        self.overload = Overload()
         self.calls = 0
         self.call_bytes = 0
         self.reply_bytes = 0

@@ -20,15 +20,20 @@ import grpc
 from grpc import aio
 from pygrpc_native import EVENT_CANCEL, NativeGrpcFront
 
-from jobline_server.rpc.admission import Admission
+from jobline_server.rpc.admission import Admission, too_many
 from jobline_server.rpc.delivery import handle_untaken
+from jobline_server.rpc.errors import status_of
 from jobline_server.rpc.guard import UnaryAnswer
 from jobline_server.rpc.limits import CONNECTION_CALLS_MAX
 from jobline_server.rpc.listening import UNIX, CannotServe, check_address, has_listener
 from jobline_server.rpc.unread import UnreadReplies
 
-# Calls taken from the front in one batch.
-TAKEN_AT_ONCE = 64
+# Calls taken from the front in one batch: as many as there are, as the thread that takes them must
+# wait for the loop each time.
+TAKEN_AT_ONCE = 1_024
+# These are taken in an overload, too: what they end makes room, and a supervisor that hears nothing
+# would end the server.
+SPARED = ("/Ack", "/Fail", "/Release", "/Extend", "/Check")
 FOLDER = "jobline-native-"
 SOCKET = "streams.sock"
 LEFTOVER_SECONDS = 60.0
@@ -39,6 +44,9 @@ COUNT_SECONDS = 0.005
 PASSING_ON_SECONDS = 0.1
 
 Metadata = Sequence[tuple[str, str | bytes]]
+# What the front takes as a status: made once, as it is for those that cannot be served.
+_refusal = status_of(too_many("calls"))
+OVERLOADED = (_refusal.code.value[0], _refusal.message, [*_refusal.metadata])
 
 
 class NativeCall:
@@ -108,6 +116,8 @@ class NativePort:
         )
         self._reads_metadata = reads_metadata
         self._answers = list(answers.items())
+        self._is_spared = [path.endswith(SPARED) for path, _ in self._answers]
+        self._admission = admission
         self._message_bytes_max = options["grpc.max_receive_message_length"]
         self._calls: dict[int, NativeCall] = {}
         self._unread = UnreadReplies(self._front, self._calls, admission)
@@ -126,18 +136,20 @@ class NativePort:
     def _receive(self) -> None:
         """Passes calls to the loop; runs in a thread."""
         receive: Callable[[int], Sequence[tuple[Any, ...]] | None] = self._front.recv_batch
-        take = self._take
+        take, now = self._take, self._admission.overload.now
         if self._reads_metadata:
             receive, take = self._front.recv_batch_details, self._take_details
         while (events := receive(TAKEN_AT_ONCE)) is not None:
             try:
-                self._loop.call_soon_threadsafe(take, events)
+                self._loop.call_soon_threadsafe(take, events, now())
             except RuntimeError:  # the loop was closed
                 self._front.close()
                 return
 
-    def _take(self, events: Sequence[tuple[Any, ...]]) -> None:
+    def _take(self, events: Sequence[tuple[Any, ...]], came: float) -> None:
         calls, answers, create_task = self._calls, self._answers, self._loop.create_task
+        overload = self._admission.overload
+        is_late = overload.refuses(came, self._serving, self._open_calls)
         for kind, number, method, raw, peer in events:
             if kind == EVENT_CANCEL:
                 call = calls.get(number)
@@ -152,13 +164,26 @@ class NativePort:
             elif len(raw) > self._message_bytes_max:
                 message = f"a message has at most {self._message_bytes_max} bytes, not {len(raw)}"
                 self._fail(number, grpc.StatusCode.RESOURCE_EXHAUSTED, message)
+            elif is_late and not self._is_spared[method]:
+                overload.count(answers[method][0])
+                self._front.fail(number, *OVERLOADED)
             else:
                 path, answer = answers[method]
                 calls[number] = call = NativeCall(path, peer)
                 call.task = create_task(self._serve(number, call, answer, raw))
 
-    def _take_details(self, events: Sequence[tuple[Any, ...]]) -> None:
-        self._take([event[:5] for event in events])
+    def _serving(self) -> int:
+        """Returns how many calls are not answered yet, without those that wait for jobs."""
+        return len(self._calls) - len(self._admission.pulls)
+
+    def _open_calls(self) -> int:
+        """Returns how many calls are open, replies that are not sent yet included; without those
+        that wait for jobs.
+        """
+        return self._unread.open_calls() - len(self._admission.pulls)
+
+    def _take_details(self, events: Sequence[tuple[Any, ...]], came: float) -> None:
+        self._take([event[:5] for event in events], came)
         # No task of a call has begun.
         for _, number, _, _, _, details in events:
             call = self._calls.get(number)

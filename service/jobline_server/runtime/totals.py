@@ -17,6 +17,7 @@ from jobline_server.runtime.ended.evictions import Evictions
 ENDED_STATES = (JobState.COMPLETED, JobState.DEAD, JobState.CANCELLED, JobState.EXPIRED)
 LOST_REASONS = (EndReason.STALLED, EndReason.WORKER_LOST)
 """Why a lease was lost: its worker was silent for too long, or its stream broke."""
+COUNTED = frozenset({JobsStalled, JobsReleased, JobsDeleted, JobDied})
 
 
 class Totals:
@@ -37,11 +38,16 @@ class Totals:
                 elif isinstance(ending, RunsEnded):
                     self.ended[ending.state] += sum(ending.counts)
             for fact, _, _ in batch.applied:
-                if isinstance(fact, JobsStalled):
-                    self.leases_lost[fact.reason] += len(fact.ids)
-                elif isinstance(fact, JobsReleased):
-                    self.released += len(fact.ids)
-                elif isinstance(fact, JobsDeleted) and fact.evicted:
-                    self._evictions.add(fact)
-                elif isinstance(fact, JobDied) and fact.reason in LOST_REASONS:
-                    self.leases_lost[fact.reason] += 1
+                # One look-up for pushes, leases and acks, which are nearly all facts.
+                if type(fact) in COUNTED:
+                    self._count(fact)
+
+    def _count(self, fact: object) -> None:
+        if isinstance(fact, JobsStalled):
+            self.leases_lost[fact.reason] += len(fact.ids)
+        elif isinstance(fact, JobsReleased):
+            self.released += len(fact.ids)
+        elif isinstance(fact, JobsDeleted) and fact.evicted:
+            self._evictions.add(fact)
+        elif isinstance(fact, JobDied) and fact.reason in LOST_REASONS:
+            self.leases_lost[fact.reason] += 1

@@ -1,0 +1,218 @@
+"""Calls at a rate of their own, whatever the server does: HTTP/2 in prepared bytes.
+
+Callers of gRPC's clients wait for their replies, so a slow server is called less. Here each call is
+sent at its time, and what it took is counted from that time on. A reply is told from a refusal by
+its frames alone: a refusal has no message. That takes some microseconds a call, so that one core
+sends what the server's core cannot serve.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import cast
+
+from benchmarks.bodies import framed
+
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+DATA, HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE = 0, 1, 3, 4, 6, 7, 8
+END_STREAM, END_HEADERS, ACK = 1, 4, 1
+HEAD_BYTES = 9
+WINDOW_MAX = 2**31 - 1
+INITIAL_WINDOW, HEADER_TABLE = 4, 1
+MAX_STREAMS = 3
+TICK_SECONDS = 0.001
+# For the replies after the last call.
+END_SECONDS = 30.0
+# Windows are renewed long before they are used up.
+RENEW_BYTES = 1 << 20
+
+
+def frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
+    """One frame."""
+    return len(payload).to_bytes(3) + bytes([kind, flags]) + stream.to_bytes(4) + payload
+
+
+def call_headers(path: str) -> bytes:
+    """The headers of a call, each written out."""
+    pairs = [
+        (":method", "POST"),
+        (":scheme", "http"),
+        (":path", path),
+        (":authority", "localhost"),
+        ("content-type", "application/grpc"),
+        ("te", "trailers"),
+    ]
+    return b"".join(
+        bytes([0, len(name)]) + name.encode() + bytes([len(value)]) + value.encode()
+        for name, value in pairs
+    )
+
+
+@dataclass(slots=True)
+class Counted:
+    """What became of calls: times of those that were accepted, and how many were refused."""
+
+    accepted: list[float] = field(default_factory=list)
+    refused: int = 0
+    reset: int = 0
+    refusals: list[bytes] = field(default_factory=list)
+
+
+class Connection(asyncio.Protocol):
+    """One connection: sends calls and counts their ends."""
+
+    def __init__(self, path: str, message: bytes) -> None:
+        self.counted = Counted()
+        self.open: dict[int, float] = {}
+        self.limit = 100
+        self.ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._headers, self._body = call_headers(path), framed(message)
+        self._next = 1
+        self._rest = b""
+        self._unrenewed = 0
+        self._with_message: set[int] = set()
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # uvloop's is none of asyncio's classes.
+        self._transport = transport = cast("asyncio.Transport", transport)
+        settings = b"".join(
+            number.to_bytes(2) + value.to_bytes(4)
+            for number, value in ((INITIAL_WINDOW, WINDOW_MAX), (HEADER_TABLE, 0))
+        )
+        transport.write(PREFACE + frame(SETTINGS, 0, 0, settings))
+        transport.write(frame(WINDOW_UPDATE, 0, 0, (WINDOW_MAX - 65_535).to_bytes(4)))
+
+    def send(self, times: list[float]) -> None:
+        """Makes a call for each time, at which it was due."""
+        assert self._transport is not None
+        pieces = []
+        for due in times:
+            number, self._next = self._next, self._next + 2
+            self.open[number] = due
+            pieces.append(frame(HEADERS, END_HEADERS, number, self._headers))
+            pieces.append(frame(DATA, END_STREAM, number, self._body))
+        self._transport.write(b"".join(pieces))
+
+    def data_received(self, data: bytes) -> None:
+        """Takes frames apart; most are the three of a reply."""
+        data, at = self._rest + data, 0
+        while len(data) - at >= HEAD_BYTES:
+            length = int.from_bytes(data[at : at + 3])
+            end = at + HEAD_BYTES + length
+            if end > len(data):
+                break
+            kind, flags = data[at + 3], data[at + 4]
+            number = int.from_bytes(data[at + 5 : at + 9])
+            self._take(kind, flags, number, data[at + HEAD_BYTES : end])
+            at = end
+        self._rest = data[at:]
+
+    def _take(self, kind: int, flags: int, number: int, body: bytes) -> None:
+        if kind == DATA:
+            self._with_message.add(number)
+            self._renew(len(body))
+        elif kind == HEADERS:
+            if flags & END_STREAM:
+                self._end(number, body)
+        elif kind == RST_STREAM:
+            self._with_message.discard(number)
+            if self.open.pop(number, None) is not None:
+                self.counted.reset += 1
+        elif kind == SETTINGS and not flags & ACK:
+            self._read_settings(body)
+        elif kind == PING and not flags & ACK:
+            self._write(frame(PING, ACK, 0, body))
+
+    def _end(self, number: int, trailers: bytes) -> None:
+        due = self.open.pop(number, None)
+        if due is None:
+            return
+        if number in self._with_message:
+            self._with_message.discard(number)
+            self.counted.accepted.append(perf_counter() - due)
+            return
+        self.counted.refused += 1
+        if self.counted.refused % 1_000 == 1:
+            self.counted.refusals.append(trailers)
+
+    def _renew(self, size: int) -> None:
+        self._unrenewed += size
+        if self._unrenewed > RENEW_BYTES:
+            self._write(frame(WINDOW_UPDATE, 0, 0, self._unrenewed.to_bytes(4)))
+            self._unrenewed = 0
+
+    def _read_settings(self, body: bytes) -> None:
+        for at in range(0, len(body), 6):
+            if int.from_bytes(body[at : at + 2]) == MAX_STREAMS:
+                self.limit = int.from_bytes(body[at + 2 : at + 6])
+        self._write(frame(SETTINGS, ACK, 0, b""))
+        if not self.ready.done():
+            self.ready.set_result(None)
+
+    def _write(self, data: bytes) -> None:
+        assert self._transport is not None
+        self._transport.write(data)
+
+    def close(self) -> None:
+        """Ends the connection."""
+        assert self._transport is not None
+        self._transport.abort()
+
+
+async def connect(address: str, path: str, message: bytes, count: int) -> list[Connection]:
+    """Opens connections, and waits until the server has said how many calls each may have."""
+    host, _, port = address.rpartition(":")
+    loop = asyncio.get_running_loop()
+    made = [
+        (await loop.create_connection(lambda: Connection(path, message), host, int(port)))[1]
+        for _ in range(count)
+    ]
+    async with asyncio.timeout(10):
+        await asyncio.gather(*(one.ready for one in made))
+    return made
+
+
+@dataclass(slots=True)
+class Offered:
+    """What was offered to a server, and what became of it. `kept_back` were due while all
+    connections had as many calls open as the server allows: a client waits with them.
+    """
+
+    calls: int
+    counted: Counted
+    kept_back: int
+    seconds: float
+
+
+async def offer(connections: list[Connection], rate: float, seconds: float) -> Offered:
+    """Makes calls at a rate; returns once all have ended, or so many seconds after the last."""
+    for one in connections:
+        one.counted = Counted()
+    began = perf_counter()
+    sent = kept_back = turn = 0
+    while (passed := perf_counter() - began) < seconds:
+        due = int(passed * rate)
+        # Equal shares, to each connection that may have more calls.
+        while sent + kept_back < due:
+            share = min(due - sent - kept_back, 32)
+            one = connections[turn % len(connections)]
+            turn += 1
+            room = min(share, one.limit - len(one.open))
+            first = sent + kept_back
+            one.send([began + (first + index) / rate for index in range(room)])
+            sent += room
+            kept_back += share - room
+        await asyncio.sleep(TICK_SECONDS)
+    until = perf_counter() + END_SECONDS
+    while any(one.open for one in connections) and perf_counter() < until:  # noqa: ASYNC110  # of many
+        await asyncio.sleep(TICK_SECONDS)
+    total = Counted()
+    for one in connections:
+        total.accepted += one.counted.accepted
+        total.refused += one.counted.refused
+        total.reset += one.counted.reset
+        total.refusals += one.counted.refusals
+    return Offered(sent, total, kept_back, perf_counter() - began)
