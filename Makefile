@@ -232,6 +232,11 @@ bench-compare: $(SETUP)  ## Measure this tree beside another commit: make bench-
 	@$(BIN)/python -m benchmarks.compare $(or $(REF),$(error say what to compare with: REF=<commit or tag>)) \
 	  $(if $(ONLY),--only $(ONLY)) $(if $(PAIRS),--pairs $(PAIRS))
 
+# What peers need comes by name from the registries; one that is not to be had is a row that says so.
+.PHONY: bench-peers
+bench-peers: $(SETUP)  ## Measure other queues beside Jobline, in one run: make bench-peers ONLY=nats,river QUICK=1
+	$(BIN)/python -m benchmarks.peers $(if $(ONLY),--only $(ONLY)) $(if $(QUICK),--quick)
+
 .PHONY: soak
 soak: $(SETUP)  ## Load a server with everything at once and report growth: make soak MINUTES=10
 	$(BIN)/python -m benchmarks.soak --minutes $(or $(MINUTES),10)
@@ -294,7 +299,7 @@ go-setup:  ## Bring the tools of the Go client into .tools, and Go itself if the
 .PHONY: go-test
 go-test: $(SETUP)  ## Check the Go client, and run its tests against a real server
 	scripts/go_tools.sh
-	@test -z "$$(gofmt -l clients/go | tee /dev/stderr)"
+	@test -z "$$(gofmt -l clients/go benchmarks/peers/go | tee /dev/stderr)"
 	cd clients/go && go vet ./... && staticcheck ./... && $(GO_TEST) $(GO_RACE) $(if $(ONLY),-run '$(ONLY)') ./...
 	cd clients/go/outbox && go vet ./... && staticcheck ./... && $(GO_TEST) $(if $(ONLY),-run '$(ONLY)') ./...
 
@@ -309,7 +314,7 @@ go-bench: $(SETUP)  ## Measure the Go client: pushes of many callers, and a hand
 
 .PHONY: clean
 clean:  ## Remove what the targets made: environments, caches, builds
-	rm -rf .venv .gen-venv .pipeline-venv .tools .demo .bench .bench-compare .bench-trees build dist clients/python/build clients/python/dist
-	rm -rf tests/connect/node_modules tests/helm/kinds/node_modules $(TYPESCRIPT)/node_modules $(TYPESCRIPT)/dist pipeline/jobline_pipeline/jars
+	rm -rf .venv .gen-venv .pipeline-venv .tools .demo .bench .bench-compare .bench-trees .bench-peers build dist clients/python/build clients/python/dist
+	rm -rf tests/connect/node_modules tests/helm/kinds/node_modules benchmarks/peers/node/node_modules $(TYPESCRIPT)/node_modules $(TYPESCRIPT)/dist pipeline/jobline_pipeline/jars
 	rm -rf .coverage .pytest_cache pipeline/.pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find service clients pipeline tests benchmarks scripts -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -128,18 +128,7 @@ class Bench:
         """A server on a data directory that stays. `module` is another one that takes its flags,
         with words of its own before them.
         """
-        arguments: dict[str, str | None] = {
-            "--data": str(data),
-            "--listen": "127.0.0.1:0",
-            "--http": "",
-            "--transport": transport,
-            "--log-level": "warning",
-            "--max-waiting-jobs": str(WAITING_JOBS),
-            "--max-waiting-bytes": WAITING_BYTES,
-            # Workers of a benchmark do not say goodbye.
-            "--drain-seconds": "0",
-            DEDICATED: None,
-        }
+        arguments = server_flags(data, transport)
         known = (pair for pair in arguments.items() if self.flags is None or pair[0] in self.flags)
         words = [word for pair in known for word in pair if word is not None]
         name, *first = module
@@ -203,3 +192,19 @@ async def post_counted(
     if arrived != calls * share:
         raise LoadFailed(f"{calls} calls of {share} were sent, and {arrived} arrived")
     return load.rate
+
+
+def server_flags(data: Path, transport: str, listen: str = "127.0.0.1:0") -> dict[str, str | None]:
+    """The flags of a server that is measured; None for one without a value."""
+    return {
+        "--data": str(data),
+        "--listen": listen,
+        "--http": "",
+        "--transport": transport,
+        "--log-level": "warning",
+        "--max-waiting-jobs": str(WAITING_JOBS),
+        "--max-waiting-bytes": WAITING_BYTES,
+        # Workers of a benchmark do not say goodbye.
+        "--drain-seconds": "0",
+        DEDICATED: None,
+    }

@@ -88,9 +88,9 @@ def _cells(figure: Figure) -> list[str]:
 def write(figures: Sequence[Figure], machine: Machine) -> list[Path]:
     """Keeps figures in the docs, and in the README where it has a place for them."""
     written = [DOCS]
-    _replace(DOCS, _docs_part(figures, machine, COMMAND), BEGIN, END)
+    replace_part(DOCS, _docs_part(figures, machine, COMMAND), BEGIN, END)
     if README.exists() and BEGIN in README.read_text():
-        _replace(README, _readme_part(figures, machine), BEGIN, END)
+        replace_part(README, _readme_part(figures, machine), BEGIN, END)
         written.append(README)
     return written
 
@@ -98,7 +98,7 @@ def write(figures: Sequence[Figure], machine: Machine) -> list[Path]:
 def write_long(figures: Sequence[Figure], machine: Machine, only: str) -> list[Path]:
     """Keeps the figures of the long benchmarks in the docs; `only` are those asked for by name."""
     command = f"{COMMAND} --only {only}" if only else COMMAND
-    _replace(DOCS, _docs_part(figures, machine, command), BEGIN_LONG, END_LONG)
+    replace_part(DOCS, _docs_part(figures, machine, command), BEGIN_LONG, END_LONG)
     return [DOCS]
 
 
@@ -107,12 +107,12 @@ def _docs_part(figures: Sequence[Figure], machine: Machine, command: str) -> str
     about += ["| machine | |", "|---|---|"]
     about += [f"| {name} | {value} |" for name, value in machine.lines()]
     head = ["", "| # | what | figure | target | ratio | verdict |", "|---|---|--:|--:|---|---|"]
-    return "\n".join([*about, *head, *(_markdown_row(_cells(figure)) for figure in figures)])
+    return "\n".join([*about, *head, *(markdown_row(_cells(figure)) for figure in figures)])
 
 
 def _readme_part(figures: Sequence[Figure], machine: Machine) -> str:
     rows = [
-        _markdown_row([figure.what.removesuffix(TRANSPORT_OF_README), _cells(figure)[2]])
+        markdown_row([figure.what.removesuffix(TRANSPORT_OF_README), _cells(figure)[2]])
         for number, start in README_ROWS
         for figure in figures
         if figure.number == number
@@ -126,11 +126,11 @@ def _readme_part(figures: Sequence[Figure], machine: Machine) -> str:
     return "\n".join([about, "", "| what | figure |", "|---|--:|", *rows])
 
 
-def _markdown_row(cells: Sequence[str]) -> str:
+def markdown_row(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
-def _replace(path: Path, part: str, first: str, last: str) -> None:
+def replace_part(path: Path, part: str, first: str, last: str) -> None:
     """Puts a part between two lines of a file."""
     before, begin, rest = path.read_text().partition(first)
     _, end, after = rest.partition(last)

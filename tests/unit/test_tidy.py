@@ -40,7 +40,7 @@ def modules() -> list[Path]:
 
 def go_files() -> list[Path]:
     """Every Go file of the project that a person wrote."""
-    found = (ROOT / "clients/go").rglob("*.go")
+    found = [*(ROOT / "clients/go").rglob("*.go"), *(ROOT / "benchmarks").rglob("*.go")]
     return sorted(path for path in found if not path.name.endswith(".pb.go"))
 
 
