@@ -166,7 +166,7 @@ TYPESCRIPT_JOBS ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 .PHONY: ts-test
 ts-test: $(SETUP) $(TYPESCRIPT_SETUP)  ## Check types and style of the TypeScript client, and run its tests
 	@if $(NODE_FITS); then cd $(TYPESCRIPT) && rm -rf dist && node_modules/.bin/tsc \
-	  && node_modules/.bin/biome check --error-on-warnings . \
+	  && node_modules/.bin/biome check --error-on-warnings . ../../benchmarks/peers/node/*.js \
 	  && node --test --test-concurrency=$(TYPESCRIPT_JOBS) --test-reporter=spec dist/test/*.test.js; \
 	  else $(call WITHOUT,node); fi
 

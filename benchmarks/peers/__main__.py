@@ -20,6 +20,7 @@ from benchmarks.peers.building import build
 from benchmarks.peers.measuring import QUICK, WHOLE, Measuring
 from benchmarks.peers.peer import CannotBuild, CannotMeasure, Peer, Row
 from benchmarks.peers.results import Results
+from benchmarks.peers.serving import end_servers_when_ended
 from benchmarks.processes import pin_load
 
 PEERS = [
@@ -46,6 +47,7 @@ def main() -> int:
     except (ValueError, machine.TooFewCores) as error:
         console.print(f"[red]{error}[/red]")
         return 1
+    end_servers_when_ended()
     pin_load()
     DIRECTORY.mkdir(parents=True, exist_ok=True)
     around = machine.look(DIRECTORY)

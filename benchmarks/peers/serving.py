@@ -10,6 +10,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,6 +21,14 @@ from benchmarks.processes import SERVER_CORE
 
 START_SECONDS = 30.0
 STOP_SECONDS = 10.0
+
+
+def end_servers_when_ended() -> None:
+    """Lets SIGTERM and SIGHUP end this process as Ctrl-C does: by an exception, on whose way out
+    servers and loads are ended.
+    """
+    for how in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(how, lambda number, _frame: sys.exit(128 + number))
 
 
 def free_port() -> int:

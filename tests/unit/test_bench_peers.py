@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import socket
+import subprocess
 import sys
 from pathlib import Path
 
@@ -211,14 +213,39 @@ def test_missing_package_is_named_with_what_brings_it(tmp_path, monkeypatch):
         building.build(["redis"])
 
 
+def listening_on(port: int) -> list[str]:
+    """A server that leaves its port to a child."""
+    code = f"import socket, time; s = socket.create_server(('127.0.0.1', {port})); time.sleep(600)"
+    return ["sh", "-c", f'"{sys.executable}" -c "{code}" & sleep 600']
+
+
 def test_all_processes_of_a_server_end(tmp_path):
     """Also children that nobody waits for, when the load fails."""
     port = free_port()
-    code = f"import socket, time; s = socket.create_server(('127.0.0.1', {port})); time.sleep(600)"
-    words = ["sh", "-c", f'"{sys.executable}" -c "{code}" & sleep 600']
-    data = tmp_path / "data"
-    data.mkdir()
-    with pytest.raises(CannotMeasure, match="a load"), served(Command(words, port), data):
+    command = Command(listening_on(port), port)
+    with pytest.raises(CannotMeasure, match="a load"), served(command, tmp_path):
         raise CannotMeasure("a load")
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port))
+
+
+def test_servers_end_with_a_run_that_is_ended(tmp_path):
+    """By SIGTERM, as a time limit does it."""
+    port = free_port()
+    (tmp_path / "data").mkdir()
+    code = (
+        "import time\nfrom pathlib import Path\n"
+        "from benchmarks.peers.peer import Command\n"
+        "from benchmarks.peers.serving import end_servers_when_ended, served\n"
+        "end_servers_when_ended()\n"
+        f"with served(Command({listening_on(port)!r}, {port}), Path({str(tmp_path / 'data')!r})):\n"
+        "    print('ready', flush=True)\n    time.sleep(600)\n"
+    )
+    run = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, cwd=report.ROOT)
+    assert run.stdout is not None
+    with run:
+        assert run.stdout.readline() == b"ready\n"
+        run.terminate()
+    assert run.returncode == 128 + signal.SIGTERM
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", port))
