@@ -200,7 +200,11 @@ func (s *sharedWaits) answer(response *joblinev1.WaitResponse) {
 		return
 	}
 	delete(s.jobs, id)
-	job.call.live--
+	if job.call == nil { // an older call, with which somebody has waited for it before, was faster than the next
+		s.fresh = slices.DeleteFunc(s.fresh, func(one uint64) bool { return one == id })
+	} else {
+		job.call.live--
+	}
 	for _, w := range job.waits {
 		delete(w.left, id)
 		w.ended = append(w.ended, response)

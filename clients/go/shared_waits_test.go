@@ -79,7 +79,7 @@ func TestManyWaitsShareCalls(t *testing.T) {
 	})
 	began := time.Now()
 	must[jobline.Pushed](t)(client.Push(ctx, queue, 1, nil))
-	if took := time.Since(began); took > 2*time.Second {
+	if took := time.Since(began); took > 10*time.Second {
 		t.Errorf("a push took %v", took)
 	}
 	withdraw()
