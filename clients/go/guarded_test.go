@@ -242,6 +242,10 @@ func TestFunctionReturnsTheTokenOfNow(t *testing.T) {
 	if got, err := push("late", "late", "b"); !errors.Is(err, jobline.ErrUnauthenticated) || len(got) != 1 {
 		t.Errorf("the same again: %q, %v", got, err)
 	}
+	_, err := client.PushMany(metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer own"), "q", []jobline.NewJob{{}}, nil)
+	if shown[len(shown)-1] != "Bearer own" || err != nil {
+		t.Errorf("one of the call itself: %q, %v", shown, err)
+	}
 	forever := slices.Repeat([]any{broken}, 1_000)
 	got, err := push(forever...)
 	var e *jobline.Error

@@ -95,11 +95,14 @@ func (c *Connection) putTLS(found *identity) (err error) {
 	return nil
 }
 
-// outgoing returns the context of a call that begins now, and the token that it shows if another may follow.
-// It returns ErrNoToken where TokenFunc returned none: nothing was sent.
+// outgoing returns the context of a call that begins now, and the token that it shows if another may follow. An
+// authorization that the context has already is shown alone. It returns ErrNoToken where TokenFunc returned none:
+// nothing was sent.
 func (i *identity) outgoing(ctx context.Context, method string) (context.Context, string, error) {
+	given, _ := metadata.FromOutgoingContext(ctx)
 	shown, now := i.fixed(), ""
-	if strings.HasPrefix(method, "/grpc.health.v1.") { // which asks nobody who calls
+	hasOwn := len(given.Get(authorization)) > 0
+	if hasOwn || strings.HasPrefix(method, "/grpc.health.v1.") { // which asks nobody who calls
 		shown = shown.Copy()
 		shown.Delete(authorization)
 	} else if i.token != nil {
@@ -112,7 +115,6 @@ func (i *identity) outgoing(ctx context.Context, method string) (context.Context
 	if len(shown) == 0 {
 		return ctx, now, nil
 	}
-	given, _ := metadata.FromOutgoingContext(ctx)
 	return metadata.NewOutgoingContext(ctx, metadata.Join(shown, given)), now, nil
 }
 
