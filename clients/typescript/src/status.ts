@@ -105,6 +105,13 @@ export function mayRepeat(error: errors.JoblineError, tries: number): boolean {
   return error.retryable && (!error.definite || isLater);
 }
 
+/** Returns an error of the same kind: callers that share a call do not share an object. */
+export function twinOf(error: errors.JoblineError): errors.JoblineError {
+  const Kind = error.constructor as Made;
+  const cause = error instanceof errors.OutcomeUnknown ? error.cause : error;
+  return new Kind(error.message, { ...error.facts, cause });
+}
+
 interface Facts {
   reason?: string;
   code: string;

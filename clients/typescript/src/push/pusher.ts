@@ -1,7 +1,7 @@
 import { onAbort } from "../aborts.js";
-import { ClientClosed, type JoblineError, OutcomeUnknown } from "../errors.js";
+import { ClientClosed, type JoblineError } from "../errors.js";
 import { refuseNoSignal } from "../given.js";
-import { errorOf, outcomeUnknown } from "../status.js";
+import { errorOf, outcomeUnknown, twinOf } from "../status.js";
 import type { PushRequest, PushResponse } from "../v1/job_service_pb.js";
 import { type Pushed, pushedOf, refusalOf } from "./answers.js";
 import type { Batch, Push } from "./batch.js";
@@ -121,13 +121,4 @@ export class Pusher {
   private notifyIfEmpty(): void {
     if (this.batcher.jobs === 0) this.whenEmpty?.();
   }
-}
-
-/** Returns an error of the same kind: callers that share a call do not share an object. */
-function twinOf(error: JoblineError): JoblineError {
-  const Kind = error.constructor as new (message: string, facts: JoblineError["facts"]) => JoblineError;
-  return new Kind(error.message, {
-    ...error.facts,
-    cause: error instanceof OutcomeUnknown ? error.cause : error,
-  });
 }

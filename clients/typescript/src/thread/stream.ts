@@ -1,5 +1,5 @@
 import { toBinary } from "@bufbuild/protobuf";
-import { type ClientDuplexStream, Client as GrpcClient, Metadata } from "@grpc/grpc-js";
+import { type ClientDuplexStream, Client as GrpcClient } from "@grpc/grpc-js";
 import { pauseAfter, RECONNECT } from "../backoff.js";
 import { ownConnection } from "../channel.js";
 import { messageMilliseconds } from "../duration.js";
@@ -9,13 +9,13 @@ import { pathOf } from "../services.js";
 import { errorOf } from "../status.js";
 import { readFrame } from "../stream/frames.js";
 import type { Received } from "../stream/received.js";
-import { Trust } from "../tls.js";
 import {
   JobService,
   type StreamGoaway,
   StreamRequestSchema,
   type StreamResponse,
 } from "../v1/job_service_pb.js";
+import { Access } from "./access.js";
 import type { StreamAddress } from "./messages.js";
 import type { SharedSession } from "./shared_session.js";
 
@@ -32,8 +32,6 @@ const MISTAKES = [errors.InvalidArgument, errors.NotServed, errors.ProtocolMista
 const SHORT_LIFE = 1_000;
 /** The longest pause of a timer; a longer one would be none. */
 const TIMER_MAX = 2 ** 31 - 1;
-/** Milliseconds for the function that returns the token of now. */
-const TOKEN_MAX = 10_000;
 /** Streams in a row that are refused for a token that has ended, where another may follow. */
 const RENEWALS_MAX = 5;
 /** The reason of a refusal: another stream has this worker's session. */
@@ -48,7 +46,7 @@ export interface StreamEvents {
 /** Keeps one stream open at a time, and opens another when it breaks. Each has a channel of its own. */
 export class Stream {
   private readonly target: string;
-  private readonly trust: Trust;
+  private readonly access: Access;
   private readonly stopping = new AbortController();
   private call: Call | undefined;
   private isWritable = true;
@@ -67,12 +65,12 @@ export class Stream {
   /** Makes a stream; `run` opens it. */
   constructor(
     private readonly address: StreamAddress,
-    private readonly identity: Identity,
+    identity: Identity,
     private readonly session: SharedSession,
     private readonly events: StreamEvents,
   ) {
     this.target = address.target;
-    this.trust = new Trust(address.tls || undefined);
+    this.access = new Access(address, identity);
   }
 
   /** Keeps a stream open until the session is over or `stop`. Throws what no second try changes. */
@@ -123,7 +121,7 @@ export class Stream {
 
   private handleEnd(error: errors.JoblineError | undefined, tries: number): void {
     if (!error) return;
-    const mayRenew = this.identity.renews(error) && tries < RENEWALS_MAX;
+    const mayRenew = this.access.identity.renews(error) && tries < RENEWALS_MAX;
     if (!this.isOpened && !mayRenew && FATAL.some((Kind) => error instanceof Kind)) throw error;
     if (this.isOpened && MISTAKES.some((Kind) => error instanceof Kind)) {
       this.events.log("error", `the server refused what was said; it is not said again: ${error.message}`);
@@ -155,9 +153,11 @@ export class Stream {
 
   /** Opens a stream and reads it to its end; returns the error that ended it, if any. */
   private async oneCall(): Promise<errors.JoblineError | undefined> {
-    const metadata = await this.metadataOfNow();
-    if (!(metadata instanceof Metadata)) return metadata;
-    const credentials = this.trust.current(performance.now());
+    const { signal } = this.stopping;
+    const shown = await this.access.now(signal).catch((error: unknown) => errorOf(error));
+    if (signal.aborted) return undefined;
+    if (shown instanceof errors.JoblineError) return shown;
+    const { metadata, credentials } = shown;
     const grpc = new GrpcClient(this.target, credentials, ownConnection(this.target));
     this.session.session.connect(performance.now());
     this.isHalfClosed = false;
@@ -179,16 +179,6 @@ export class Stream {
       if (this.isOpened) this.lostAt ??= performance.now();
       this.downSince ??= performance.now();
       grpc.close();
-    }
-  }
-
-  /** Returns the metadata of a stream that opens now; or why there is none, undefined if it is not needed. */
-  private async metadataOfNow(): Promise<Metadata | errors.JoblineError | undefined> {
-    const { signal } = this.stopping;
-    try {
-      return this.identity.fixed ?? (await this.identity.now(TOKEN_MAX, signal));
-    } catch (error) {
-      return signal.aborted ? undefined : errorOf(error);
     }
   }
 

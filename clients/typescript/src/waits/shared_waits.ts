@@ -1,6 +1,7 @@
 import { pauseAfter, RETRY } from "../backoff.js";
 import type { Connection } from "../connection.js";
 import { ClientClosed, type JoblineError } from "../errors.js";
+import { twinOf } from "../status.js";
 import { JobService, type WaitResponse } from "../v1/job_service_pb.js";
 import { WaitCall } from "./wait_call.js";
 
@@ -58,7 +59,7 @@ export class SharedWaits {
   /** Why nothing is heard of the server now, if it is known. */
   get trouble(): JoblineError | undefined {
     const isSteady = [...this.calls].some((call) => call.isHeard || call.age > STEADY);
-    return isSteady ? undefined : this.#trouble;
+    return isSteady || !this.#trouble ? undefined : twinOf(this.#trouble);
   }
 
   /** Waits for these jobs. Throws ClientClosed. */
@@ -103,7 +104,7 @@ export class SharedWaits {
 
   private fail(one: Awaited, error: JoblineError): void {
     this.forget(one);
-    for (const waiter of one.waiters) waiter.failed(error);
+    for (const waiter of one.waiters) waiter.failed(twinOf(error));
   }
 
   private openSoon(): void {
