@@ -21,6 +21,7 @@ from jobline.cli.durations import show_ago, show_moment, show_span
 from jobline.cli.exit_codes import UsageError
 from jobline.cli.limited import show_limited
 from jobline.cli.output import Column, counted, pairs
+from jobline.cli.queue_list import ls
 from jobline.errors import QueueNotFound
 
 QueueOrAll = Annotated[
@@ -56,12 +57,6 @@ def register(app: typer.Typer) -> None:
     command(queues, "drain")(drain)
     command(queues, "clean")(clean)
     command(queues, "rm")(rm)
-
-
-def ls(cli: Cli, prefix: option.Prefix = "") -> None:
-    """List queues with their counts."""
-    found = cli.client.queues.list(prefix)
-    cli.out.items(found, plain, columns(cli.now()), none="No queues yet: push a job to make one.")
 
 
 def get(cli: Cli, queue: option.QueueName) -> None:
@@ -165,34 +160,6 @@ def rm(  # one argument an option of the command
     answer = cli.client.queues.delete(queue, force=force, dry_run=dry_run, reason=reason)
     what = f"the queue {queue} with {counted(answer.count, 'job')}"
     _show_count(cli, answer, what, dry_run=dry_run)
-
-
-def columns(now: datetime) -> list[Column[Queue]]:
-    """The columns of a list of queues."""
-    return [
-        Column("queue", lambda queue: queue.name),
-        Column("ready", lambda queue: f"{queue.counts.ready:,}", right=True),
-        Column("scheduled", lambda queue: f"{queue.counts.scheduled:,}", right=True),
-        Column("blocked", lambda queue: f"{queue.counts.blocked:,}", right=True),
-        Column("active", lambda queue: f"{queue.counts.active:,}", right=True),
-        Column("completed", lambda queue: f"{queue.counts.completed:,}", right=True),
-        Column("dead", lambda queue: f"{queue.counts.dead:,}", right=True),
-        Column("oldest", lambda queue: show_ago(queue.oldest_ready_at, now)),
-        Column("", remarks),
-    ]
-
-
-def remarks(queue: Queue) -> str:
-    """What a person should know about a queue at a glance."""
-    parts = []
-    if queue.paused:
-        why = f": {queue.pause_reason}" if queue.pause_reason else ""
-        parts.append(f"paused{why}")
-    if queue.limited_until is not None:
-        parts.append(f"limited until {show_moment(queue.limited_until)}")
-    if queue.counts.unhandled:
-        parts.append(f"{queue.counts.unhandled:,} unhandled")
-    return ", ".join(parts)
 
 
 def _states(chosen: Conditions) -> list[JobState]:

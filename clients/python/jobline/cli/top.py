@@ -22,7 +22,7 @@ from jobline.cli.command import SERVER, Cli, command
 from jobline.cli.durations import show_ago
 from jobline.cli.job_view import span_text
 from jobline.cli.output import PIPE_WIDTH, Column, in_lines, table
-from jobline.cli.queues import remarks
+from jobline.cli.queue_list import remarks
 from jobline.cli.server import worker_columns
 from jobline.errors import DeadlineExceeded, Unavailable
 
