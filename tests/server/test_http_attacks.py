@@ -121,6 +121,20 @@ async def test_a_wrong_body_behind_a_refused_head_leaves_no_stack_in_the_log(
     assert not [line for line in caplog.records if line.levelname == "ERROR"]
 
 
+async def test_a_wrong_body_of_a_head_is_no_failure_of_the_server(
+    server: RunningServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The reply to a HEAD has no body. An exception that reaches the loop is counted, and five in a
+    row make a server unhealthy.
+    """
+    for _ in range(6):
+        connection = await Raw.to(server)
+        connection.send(GET_CHUNKED.replace(b"GET", b"HEAD") + b"zz\r\n")
+        assert await connection.is_closed()
+    assert await is_served(server)
+    assert not [line for line in caplog.records if line.levelname == "ERROR"]
+
+
 async def test_chunks_of_a_usual_size_are_taken(raw: Raw) -> None:
     """As clients send them that do not know the length of a body."""
     raw.send(head("JobService/Push", "Transfer-Encoding: chunked"))

@@ -99,7 +99,10 @@ class BoundedProtocol(H11Protocol):
     def send_400_response(self, msg: str) -> None:
         """Replies to what is no request; where a reply has begun, only ends the connection."""
         if self.conn.our_state in {h11.IDLE, h11.SEND_RESPONSE} and not self.is_calling():
-            super().send_400_response(msg)
+            try:
+                super().send_400_response(msg)
+            except h11.LocalProtocolError:  # the reply to a HEAD has no body
+                self.transport.abort()
             self._begin()
             cycle = self._cycle()
             if cycle is not None and not cycle.response_complete:
