@@ -30,7 +30,7 @@ LATE_SECONDS = 0.025
 # while this many were open.
 ALL_LATE_SECONDS = 0.2
 PAUSE_SECONDS = 0.1
-CALLS_MIN = 500
+CALLS_MIN = 2_000
 # In an overload, so many are open; beyond that, a few are served, however many are refused.
 OVERLOADED_CALLS_MAX = 128
 SERVED_MIN = 8
