@@ -9,7 +9,7 @@ from jobline_server.engine.commands import Refused
 from jobline_server.engine.values import Now
 from jobline_server.runtime.backups import Backups, BackupState
 
-# After a failure a backup is tried again this soon, at most.
+# After a failure a backup is tried, and the destination asked, again this soon, at most.
 RETRY_MS = 60_000
 
 
@@ -23,12 +23,18 @@ class BackupTask:
     period_seconds: int
     name: str = "backup"
     every_seconds: float = 1.0
+    _asked_ms: int = 0
     _tried_ms: int = 0
 
     async def run_once(self, now: Now) -> Counts:
         """Makes a backup if one is due; returns how many were made. One that fails is a failure of
         the task, too.
         """
+        if self.backups.last_success_ms is None:
+            # A destination that cannot be asked is asked by another process each time.
+            if 0 <= now.wall_ms - self._asked_ms < RETRY_MS:
+                return {"made": 0}
+            self._asked_ms = now.wall_ms
         newest_ms = await self.backups.find_newest()
         if not self._is_due(newest_ms, now.wall_ms):
             return {"made": 0}

@@ -35,8 +35,8 @@ LOG = logger("backup")
 BYTES_A_SECOND = 64 << 20
 # After each piece the store belongs to commits for so many times as long as it took.
 REST = 4.0
-# So much is made durable at once: more would let the fsyncs of commits wait.
-DURABLE_BYTES = 16 << 20
+# So much is made durable at once: the fsyncs of commits wait for it, a few milliseconds.
+DURABLE_BYTES = 2 << 20
 # A store that grows faster than it is copied is given up after so many times its size.
 COPIED_MAX = 3
 
@@ -149,10 +149,14 @@ class Backups:
 
     async def find_newest(self) -> int:
         """Returns when the newest backup at the destination was made, 0 if there is none. Raises
-        `BackupFailed`.
+        `BackupFailed`, which counts as a backup that failed: none could be made there either.
         """
         if self.last_success_ms is None:
-            found = await self._finisher.newest_ms(await self._store())
+            try:
+                found = await self._finisher.newest_ms(await self._store())
+            except BackupFailed:
+                self.failures += 1
+                raise
             self._note_whole(found)
         return self.last_success_ms or 0
 

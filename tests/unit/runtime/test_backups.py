@@ -97,3 +97,17 @@ async def test_no_backup_begins_after_a_stop(backups: Backups) -> None:
     assert (await backups.wait()).state is BackupState.FAILED
     with pytest.raises(Refused):
         backups.begin()
+
+
+async def test_destination_that_cannot_be_asked_is_a_failure(
+    backups: Backups, finishing: Finishing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No backup can be made there either, so that its alert fires."""
+
+    async def gone(_store: str) -> int:
+        raise BackupFailed("the key is not known")
+
+    monkeypatch.setattr(backups, "_finisher", Finisher(finishing.finish, gone))
+    with pytest.raises(BackupFailed, match="not known"):
+        await backups.find_newest()
+    assert (backups.failures, backups.last_success_ms) == (1, None)

@@ -17,6 +17,9 @@ from jobline_server.history.spool import write_durably
 from jobline_server.storage.sqlite.files import sync_directory
 
 PIECE_BYTES = 1 << 20
+# So much is made durable at once. The disk may be that of the queue: its commits wait meanwhile,
+# for some tenths of a second if a whole file is.
+DURABLE_BYTES = 2 << 20
 
 
 class Place(Protocol):
@@ -75,11 +78,14 @@ class DirectoryPlace:
         path = self._directory / folder / name
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
+        written = durable = 0
+        with os.fdopen(descriptor, "wb", buffering=0) as file:
             for piece in pieces:
-                file.write(piece)
-            file.flush()
-            os.fsync(file.fileno())
+                written += file.write(piece)
+                if written - durable >= DURABLE_BYTES:
+                    os.fdatasync(descriptor)
+                    durable = written
+            os.fsync(descriptor)
 
     def put(self, folder: str, name: str, content: bytes) -> None:
         """See `Place.put`."""

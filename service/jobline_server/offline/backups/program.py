@@ -26,7 +26,6 @@ from jobline_server.offline.backups.finishing import (
 )
 from jobline_server.offline.backups.places import place_of
 
-_NICENESS = 10
 _EVERY_SECONDS = 0.2
 
 
@@ -59,9 +58,11 @@ def say(**what: object) -> None:
 
 def main() -> int:
     """Does what is asked; returns the exit code."""
-    request: dict[str, Any] = json.loads(sys.stdin.readline())
+    line = sys.stdin.readline()
+    if not line:
+        return 1  # the server went away
+    request: dict[str, Any] = json.loads(line)
     threading.Thread(target=_end_with_stdin, daemon=True).start()
-    os.nice(_NICENESS)
     try:
         _answer(request)
     except Exception as error:  # noqa: BLE001  # any error of any destination: the server logs it

@@ -1,0 +1,96 @@
+"""When backups are made, and how often a destination that does not answer is asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pytest
+
+from jobline_server.background.backups import RETRY_MS, BackupTask
+from jobline_server.engine.values import Now
+from jobline_server.runtime.backups import BackupFailed, Backups, BackupState, BackupView
+
+HOUR_MS = 3_600_000
+
+
+@dataclass
+class Destination:
+    """Stands for what makes backups: `newest_ms` None cannot be asked."""
+
+    newest_ms: int | None = 0
+    last_success_ms: int | None = None
+    asked: int = 0
+    made: list[int] = field(default_factory=list)
+    now_ms: int = 0
+    fails: bool = False
+
+    async def find_newest(self) -> int:
+        """Returns when the newest was made."""
+        if self.last_success_ms is None:
+            self.asked += 1
+            if self.newest_ms is None:
+                raise BackupFailed("it is gone")
+            self.last_success_ms = self.newest_ms
+        return self.last_success_ms
+
+    def begin(self) -> None:
+        """Makes one."""
+        self.made.append(self.now_ms)
+
+    async def wait(self) -> BackupView:
+        """Returns it."""
+        if self.fails:
+            return BackupView(BackupState.FAILED, why="it is full")
+        self.last_success_ms = self.now_ms
+        return BackupView(BackupState.WHOLE)
+
+    async def after(self, task: BackupTask, ms: int) -> int:
+        """Runs the task later; returns how many it made."""
+        self.now_ms += ms
+        return (await task.run_once(Now(self.now_ms, self.now_ms)))["made"]
+
+
+@pytest.fixture
+def destination() -> Destination:
+    return Destination(now_ms=100 * HOUR_MS)
+
+
+def task_of(destination: Destination) -> BackupTask:
+    return BackupTask(cast("Backups", cast("Any", destination)), 3_600)
+
+
+async def test_backups_are_made_as_often_as_the_settings_say(destination: Destination) -> None:
+    task = task_of(destination)
+    assert await destination.after(task, 0) == 1
+    assert await destination.after(task, HOUR_MS - 1) == 0
+    assert await destination.after(task, 1) == 1
+    assert destination.asked == 1
+
+
+async def test_destination_that_does_not_answer_is_asked_once_a_minute(
+    destination: Destination,
+) -> None:
+    """Each time takes a process; it was once a second. When it answers, a due backup is made at
+    once.
+    """
+    destination.newest_ms = None
+    task = task_of(destination)
+    with pytest.raises(BackupFailed):
+        await destination.after(task, 0)
+    for _ in range(3):
+        assert await destination.after(task, 1_000) == 0
+    assert destination.asked == 1
+    destination.newest_ms = 0
+    assert await destination.after(task, RETRY_MS) == 1
+    assert destination.asked == 2
+
+
+async def test_backup_that_failed_is_tried_again_after_a_minute(destination: Destination) -> None:
+    destination.fails = True
+    task = task_of(destination)
+    with pytest.raises(RuntimeError, match="it is full"):
+        await destination.after(task, 0)
+    assert await destination.after(task, RETRY_MS - 1) == 0
+    destination.fails = False
+    assert await destination.after(task, 1) == 1
