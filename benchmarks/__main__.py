@@ -20,6 +20,7 @@ import uvloop
 from rich.console import Console
 
 from benchmarks import (
+    backups,
     blocked,
     clients,
     draining,
@@ -105,6 +106,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "P15": _look_on,
     "P16": _history,
     "P17": overload.overload,
+    "P18": backups.back_up,
 }
 # Longer ones, which have a table of their own. By name they run with as many as the name says, for
 # half an hour; a run of everything, and what is kept, has fewer, a million jobs of nine kinds

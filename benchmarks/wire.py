@@ -21,6 +21,8 @@ from jobline.v1 import (
 )
 
 STATS = "/jobline.v1.AdminService/GetStats"
+BACKUP = "/jobline.v1.AdminService/Backup"
+GET_BACKUP = "/jobline.v1.AdminService/GetBackup"
 
 OPTIONS = [
     ("grpc.max_receive_message_length", -1),
@@ -41,6 +43,8 @@ class Wire:
         self.stream: Any = self._channel.stream_stream(bodies.STREAM)
         self.watch: Any = self._channel.unary_stream(bodies.WATCH)
         self._stats = self._unary(STATS)
+        self._backup = self._unary(BACKUP)
+        self._backups = self._unary(GET_BACKUP)
         self._count = self._unary(COUNT)
 
     def _unary(self, path: str) -> Any:
@@ -65,6 +69,14 @@ class Wire:
         """What the server says of itself."""
         raw = await self._stats(b"")
         return admin_service_pb2.GetStatsResponse.FromString(raw)
+
+    async def backup(self) -> admin_service_pb2.BackupResponse:
+        """Begins a backup."""
+        return admin_service_pb2.BackupResponse.FromString(await self._backup(b""))
+
+    async def backups(self) -> admin_service_pb2.GetBackupResponse:
+        """How far it is."""
+        return admin_service_pb2.GetBackupResponse.FromString(await self._backups(b""))
 
     async def empty_calls(self) -> int:
         """How many calls came to an empty handler."""
