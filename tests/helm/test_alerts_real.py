@@ -6,6 +6,7 @@ import asyncio
 import re
 import ssl
 from pathlib import Path
+from typing import Any
 from urllib.request import Request, urlopen
 
 import pytest
@@ -30,7 +31,7 @@ async def page_of_everything(folder: Path) -> str:
     authority.cert_pem.write_to_path(str(folder / "ca.pem"))
     certificate.private_key_pem.write_to_path(str(folder / "key.pem"))
     (folder / "cert.pem").write_bytes(certificate.cert_chain_pems[0].bytes())
-    settings = {
+    settings: dict[str, Any] = {
         "tls_certificate": folder / "cert.pem",
         "tls_key": folder / "key.pem",
         "auth": auth_file(folder, of_verbs()),
