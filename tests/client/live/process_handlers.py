@@ -26,6 +26,10 @@ def same(payload):
     return payload
 
 
+async def async_same(payload):
+    return payload
+
+
 def echo(payload: dict[str, Any]) -> dict[str, Any]:
     return {"got": payload, "pid": os.getpid()}
 

@@ -13,6 +13,7 @@ from jobline._worker.processes import child_process
 from jobline.errors import InvalidArgument
 from jobline.v1 import job_service_pb2 as pb
 from tests.client.live import process_handlers as handlers
+from tests.client.live import slow_handlers
 from tests.client.live.tiny_store import CANCELLED, COMPLETED, READY
 from tests.client.live.working import program, working
 
@@ -38,6 +39,51 @@ async def test_handlers_run_in_other_processes_and_their_values_come_back(tiny):
     told = json.loads(tiny.store.jobs[id_].result)
     assert told["inner"] == told["around"] != os.getpid()
     assert json.loads(tiny.store.jobs[other].result)["inner"] == 8
+
+
+@pytest.mark.parametrize("settings", [{}, {"window": 50}, {"concurrency": 3}])
+async def test_no_job_is_asked_for_before_a_child_is_ready(tiny, tmp_path, monkeypatch, settings):
+    """It would use up the time of its attempt while the child imports its modules. An idle worker
+    waits for its children, too.
+    """
+    gate = tmp_path / "gate"
+    monkeypatch.setenv(slow_handlers.GATE, str(gate))
+    worker = worker_of(tiny, 2, **settings)
+    worker.handler("q")(slow_handlers.same)
+    if "concurrency" in settings:
+        worker.handler("async")(handlers.async_same)
+    (id_,) = tiny.push("q", b'"x"', content_type="application/json")
+    heard = tiny.frames_heard
+    async with working(worker):
+        await tiny.until(lambda: tiny.frames_heard > heard)
+        assert (worker.stats.window, worker.stats.connected) == (0, True)
+        assert tiny.store.jobs[id_].state == READY
+        gate.touch()
+        await tiny.until(lambda: tiny.store.jobs[id_].state == COMPLETED)
+        both = settings.get("window", 2 + settings.get("concurrency", 0))
+        await tiny.until(lambda: tiny.ports[0].window >= both)
+    assert tiny.store.jobs[id_].delivery == 1
+
+
+async def test_a_place_without_a_child_asks_for_no_job(tiny, tmp_path, monkeypatch):
+    """Its child has crashed, and the next one still imports."""
+    gate = tmp_path / "gate"
+    gate.touch()
+    monkeypatch.setenv(slow_handlers.GATE, str(gate))
+    worker = worker_of(tiny, 1)
+    worker.handler("q")(slow_handlers.same)
+    worker.handler("crash")(handlers.crash)
+    (bad,) = tiny.push("crash", b'"exit"', content_type="application/json")
+    async with working(worker):
+        await tiny.until(lambda: tiny.store.jobs[bad].delivery)
+        gate.unlink()
+        await tiny.until(lambda: CRASHED in tiny.store.jobs[bad].releases)
+        await tiny.until(lambda: tiny.ports[0].window == 0)
+        (good,) = tiny.push("q", b'"y"', content_type="application/json")
+        assert tiny.store.jobs[good].state == READY
+        gate.touch()
+        await tiny.until(lambda: tiny.store.jobs[good].state == COMPLETED)
+    assert tiny.store.jobs[good].delivery == 1
 
 
 async def test_payloads_are_read_as_in_a_thread(tiny):

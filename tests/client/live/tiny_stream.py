@@ -33,7 +33,7 @@ class StreamPort:
         self.half_closed = False
         self._context = context
         self._out: list[pb.StreamResponse] = []
-        self._window = 0
+        self.window = 0
         self._queues: list[str] = []
         self._names: list[tuple[str, str]] = []
         self._draining = False
@@ -87,7 +87,7 @@ class StreamPort:
                     return pb.StreamResponse()
 
     def _lease(self) -> list[Job]:
-        room = self._window - len(self.server.store.held_by(self.session))
+        room = self.window - len(self.server.store.held_by(self.session))
         if room <= 0 or not self.session:
             return []
         return self.server.store.lease(self._queues, room, self.session, self._names)
@@ -103,7 +103,7 @@ class StreamPort:
             for item in frame.extends:
                 self.server.store.extend(item)
             if frame.HasField("window"):
-                self._window = frame.window.max_in_flight
+                self.window = frame.window.max_in_flight
             self._draining = self._draining or frame.drain
             self.wake.set()
             self.server.store.changed()

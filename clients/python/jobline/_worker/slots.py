@@ -82,6 +82,11 @@ class Runners(ABC):
         self.stuck: set[Slot] = set()
         self.abandoned = 0
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether a job could run now, were a slot free."""
+        return True
+
     @abstractmethod
     def put(self, work: Iterable[Work]) -> None:
         """Adds work. Safe on any thread."""

@@ -123,7 +123,8 @@ class Supervisor:
         session = self._execution.session
         is_paused = self._pausing is not None and self._pausing.is_paused  # then jobs may wait
         is_at_work = session.held > 0 or bool(self._execution.running)
-        is_busy = not session.is_open or is_paused or is_at_work
+        is_beginning = not all(runners.is_ready for runners in self._runners)
+        is_busy = not session.is_open or is_paused or is_at_work or is_beginning
         return self._drain.check_idle(time.monotonic(), is_busy=is_busy, finished=session.finished)
 
     def _replace_stuck(self) -> float | None:

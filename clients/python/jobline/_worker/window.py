@@ -32,17 +32,33 @@ class Window:
         self._measured_at = now
         self._finished = 0
         self._rate = 0.0
-        self.size = min(fixed if fixed is not None else runners, WINDOW_MAX)
+        self._wanted = min(fixed if fixed is not None else runners, WINDOW_MAX)
+        self._held_back = 0
+        self._has_changed = False
+
+    @property
+    def size(self) -> int:
+        """How many jobs are asked for."""
+        return max(0, self._wanted - self._held_back)
 
     @property
     def is_at_rest(self) -> bool:
         """Nothing to measure until jobs are finished again."""
-        return self._is_fixed or (self._rate == 0.0 and self.size == self._runners)
+        return self._is_fixed or (self._rate == 0.0 and self._wanted == self._runners)
+
+    def hold_back(self, jobs: int) -> None:
+        """Asks for so many jobs less than there are runners for: some cannot run one yet. The next
+        measurement says that `size` changed.
+        """
+        self._held_back, self._has_changed = jobs, True
 
     def measure(self, now: float, finished: int) -> bool:
         """Takes in how many jobs were finished since the last measurement; true if `size`
         changed.
         """
+        if self._has_changed:
+            self._has_changed = False
+            return True
         elapsed = now - self._measured_at
         if self._is_fixed or elapsed < INTERVAL:
             return False
@@ -53,8 +69,8 @@ class Window:
         if self._rate < 1.0:
             self._rate = 0.0
         wanted = min(self._runners + int(self._rate * LOOKAHEAD), max(self._runners, ADAPTIVE_MAX))
-        if abs(wanted - self.size) <= self.size * STEP and wanted != self._runners:
+        if abs(wanted - self._wanted) <= self._wanted * STEP and wanted != self._runners:
             return False
-        changed = wanted != self.size
-        self.size = wanted
+        changed = wanted != self._wanted
+        self._wanted = wanted
         return changed

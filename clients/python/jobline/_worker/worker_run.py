@@ -22,6 +22,7 @@ from jobline._worker.log import ConnectionLog, log_unhandled
 from jobline._worker.loop_runners import LoopRunners
 from jobline._worker.pausing import Pausing, PausingSession
 from jobline._worker.processes.program import program_of
+from jobline._worker.processes.readiness import Readiness
 from jobline._worker.processes.runners import ProcessRunners
 from jobline._worker.routes import Routes
 from jobline._worker.settings import Settings
@@ -29,7 +30,7 @@ from jobline._worker.shared_session import SharedSession
 from jobline._worker.stream import Stream
 from jobline._worker.supervisor import Supervisor
 from jobline._worker.thread_runners import ThreadRunners
-from jobline._worker.window import Window
+from jobline._worker.window import WINDOW_MAX, Window
 from jobline.errors import JoblineError
 from jobline.v1 import job_service_pb2 as pb
 
@@ -83,6 +84,8 @@ class WorkerRun:
         self._window = Window(
             self._loop.time(), runners=_runners(settings, routes), fixed=settings.window
         )
+        if settings.processes and not all(route.is_async for route in routes):
+            self._window.hold_back(WINDOW_MAX)  # until a child is ready
         session = Session(opening, window=self._window.size, window_bytes=settings.window_bytes)
         self._session = self._session_of(settings, session)
         self._flows = FlowCalls(settings.address, self._session, settings.codec)
@@ -150,17 +153,24 @@ class WorkerRun:
         return Pausing(session, self._execution, self._router)
 
     def _plain_runners(self, settings: Settings, routes: Routes) -> ThreadRunners:
-        if not settings.processes:
-            return ThreadRunners(self._execution, settings.threads)
         plain = [route for route in routes if not route.is_async]
+        if not (settings.processes and plain):
+            return ThreadRunners(self._execution, settings.threads)
         program, numbers = program_of(plain, settings.middleware)
+        jobs = max(max(1, route.size) for route in plain)
         return ProcessRunners(
             self._execution,
             settings.processes,
             program=program,
             numbers=numbers,
+            readiness=Readiness(settings.processes, jobs, self._hold_back),
             failed=self._handle_end,
         )
+
+    def _hold_back(self, jobs: int) -> None:
+        """Has the writer ask for fewer jobs, or for more again."""
+        self._window.hold_back(jobs)
+        self._session.wakeup.set()
 
     def _start(self) -> None:
         if self._health is not None:

@@ -36,6 +36,7 @@ from jobline._worker.processes.messages import (
     Waits,
 )
 from jobline._worker.processes.pickling import as_sent
+from jobline._worker.processes.readiness import Readiness
 from jobline._worker.routes import Route
 from jobline._worker.settling import cancelled_fail
 from jobline._worker.slots import Slot
@@ -79,17 +80,21 @@ class ProcessRunners(ThreadRunners):
         *,
         program: bytes,
         numbers: Mapping[Route, int],
+        readiness: Readiness,
         failed: Callable[[JoblineError], None],
     ) -> None:
         super().__init__(execution, processes)
         self._program = program
         self._numbers_of = numbers
         self._failed = failed
-        self._has_begun = False
+        self._readiness = readiness
         self._stopping = threading.Event()
         self._places: list[ProcessSlot] = []
 
-    # ------------------------------------------------------------------ from outside
+    @property
+    def is_ready(self) -> bool:
+        """Whether some child can take a job."""
+        return self._readiness.is_any
 
     def replace(self, slot: Slot, contexts: tuple[Context, ...]) -> None:
         """Ends the child of a handler that ignores its end; another one takes its place."""
@@ -126,8 +131,6 @@ class ProcessRunners(ThreadRunners):
         for child in children:
             child.close()
 
-    # ------------------------------------------------------------------ a runner
-
     def _start_one(self) -> None:
         slot = ProcessSlot(f"jobline-runner-{next(self._numbers)}")
         self.slots.append(slot)
@@ -145,11 +148,10 @@ class ProcessRunners(ThreadRunners):
                 slot.ended.set()
 
     def _child_of(self, slot: ProcessSlot) -> ChildProcess | None:
-        """Returns the child of a place, made if it has none; None if the worker stops, or if no
-        child can begin.
-        """
+        """Returns the child of a place, made if need be; None if the worker stops or none can."""
         tries = 0
         while slot.child is None and not self._stopping.is_set():
+            self._readiness.lost(slot)
             tries += 1
             try:
                 child = ChildProcess(self._program)
@@ -165,12 +167,12 @@ class ProcessRunners(ThreadRunners):
                 logger.warning("a process of the worker could not begin: %s; trying again", error)
                 self._stopping.wait(RECONNECT.after(tries, random.random))
             else:
-                self._has_begun = True
+                self._readiness.began(slot)
         return slot.child
 
     def _gives_up(self, error: Exception) -> bool:
         """Ends the worker if none of its children has ever begun."""
-        if self._has_begun:
+        if self._readiness.has_begun:
             return False
         if not isinstance(error, JoblineError):
             error = Internal(
@@ -230,8 +232,6 @@ class ProcessRunners(ThreadRunners):
             slot.child = None
             child.close()
         return True
-
-    # ------------------------------------------------------------------ what a child says
 
     def _take(self, slot: ProcessSlot, child: ChildProcess, message: Any) -> None:
         session = self._execution.session
