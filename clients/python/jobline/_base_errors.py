@@ -10,6 +10,8 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self, TypeVar
 
+from jobline._printable import printable
+
 E = TypeVar("E", bound=BaseException)
 
 
@@ -41,6 +43,9 @@ class JoblineError(Exception):
         super().__init__(message)
         self.message = message
         self.facts = facts
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
     @property
     def reason(self) -> str:

@@ -16,6 +16,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import DecodeError
 
 from jobline import errors
+from jobline._printable import printable_line
 from jobline._push import calls
 from jobline._reaching import sentence_of
 from jobline.errors import ErrorFacts, JoblineError
@@ -152,7 +153,7 @@ def error_from_status(
     """Returns the typed error of a status code, its message and the trailing metadata."""
     facts = facts_from_metadata(code, metadata)
     kind = _BY_REASON.get(facts.reason) or _BY_CODE.get(code, errors.Internal)
-    error = kind(message, facts)
+    error = kind(printable_line(message), facts)
     # The option `timeout` is an `attempt_timeout` here: calls have timeouts, too.
     field = error.field or ""
     if field.endswith("options.timeout"):

@@ -21,7 +21,9 @@ from jobline._status import (
     outcome_unknown,
     raise_unknown,
 )
+from jobline._stream.frames import goaway_of
 from jobline.v1 import errors_pb2
+from jobline.v1 import job_service_pb2 as pb
 
 
 def details(*messages, code=8):
@@ -164,3 +166,13 @@ def test_all_errors_are_exported_and_of_one_tree():
         if issubclass(kind, Exception) and not kind.__name__.startswith("_"):
             assert issubclass(kind, jobline.JoblineError)
             assert getattr(jobline, kind.__name__) is kind
+
+
+def test_what_a_server_says_does_not_steer_a_terminal():
+    """Nor write lines of a log in another's name. What a job's error says keeps its lines."""
+    error = error_from_status("INTERNAL", "no\x1b[2J\r\n2026-01-01 INFO all is well\u202e")
+    assert str(error) == "no\ufffd[2J 2026-01-01 INFO all is well\ufffd"
+    of_job = errors.JobNotDone("job 1 is DEAD: E: a\nb\x1b]0;x\x07", JobEnd(1, JobState.DEAD))
+    assert str(of_job) == "job 1 is DEAD: E: a\nb\ufffd]0;x\ufffd"
+    goaway = goaway_of(pb.StreamGoaway(reason="bye\x1b[1m\nERROR"))
+    assert goaway.reason == "bye\ufffd[1m ERROR"

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from jobline._enums import ReleaseReason, RevokeReason
 from jobline._leased import LeasedJob
+from jobline._printable import printable_line
 from jobline._requests import MESSAGE_BYTES_MAX
 from jobline._stream.settles import SettleReport
 from jobline.v1 import job_service_pb2 as pb
@@ -70,7 +71,7 @@ def goaway_of(message: pb.StreamGoaway) -> Goaway:
     """Returns the value of the protocol's message."""
     delay = message.retry_delay
     return Goaway(
-        reason=message.reason,
+        reason=printable_line(message.reason),
         close_at=message.close_time.seconds + message.close_time.nanos / 1e9,
         retry_delay=delay.seconds + delay.nanos / 1e9,
     )

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from jobline._leased import LeasedJob
+from jobline._printable import printable_line
 from jobline._reaching import reason_of
 from jobline._stream.frames import Received
 from jobline._values import below_runners, clean, message_of
@@ -80,7 +81,7 @@ def log_unhandled(queue: str, name: str, ready: int) -> None:
         "job" if one else "jobs",
         kind,
         "waits" if one else "wait",
-        queue,
+        printable_line(queue),
         "it" if one else "them",
     )
 

@@ -23,6 +23,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+from jobline._printable import printable
+
 T = TypeVar("T")
 # Rows whose columns are aligned; a longer list goes on below them, without the titles.
 _ROWS = 1_000
@@ -212,13 +214,3 @@ def _is_narrow() -> bool:
 def one_line(text: str) -> str:
     """The text in one line, as a cell of a table holds it."""
     return printable(" ".join(text.split()) if any(char in text for char in "\n\r\t") else text)
-
-
-def printable(text: str) -> str:
-    """The text with control characters made visible: what a job carries must not steer a
-    terminal.
-    """
-    return "".join(
-        char if char in "\n\t" or char.isprintable() or char == "\u200d" else "\ufffd"
-        for char in text
-    )
