@@ -12,7 +12,14 @@ from collections.abc import Generator, Iterator
 
 from jobline_server.offline import ended_checks, journal_checks
 from jobline_server.offline.findings import Checked, Progress
-from jobline_server.offline.opening import FORMATS, StoreFiles, check_regular, opened
+from jobline_server.offline.opening import (
+    FORMATS,
+    CannotRead,
+    StoreFiles,
+    Why,
+    content_of,
+    opened,
+)
 from jobline_server.storage.recovery_cases import PROMISE_MISSING
 from jobline_server.storage.sqlite import belonging, bootstrap
 from jobline_server.storage.sqlite.bootstrap import DATABASE_FILE
@@ -22,21 +29,35 @@ Note = tuple[int, bool, int | None]
 
 
 def check(files: StoreFiles, progress: Progress) -> Iterator[Checked]:
-    """Yields what was found, file by file. Raises `CannotRead` for a file that cannot be read at
-    all."""
+    """Yields what was found, file by file; one that cannot be read at all is damage, too. Raises
+    `CannotRead` for files of another format, and for a single one that is nothing of Jobline's.
+    """
     note: Note | None = None
     for name in files.names:
-        with opened(files, name) as (connection, kind):
-            yield from _structure(connection, name, kind, progress)
-            if kind == DATABASE_FILE:
-                note = yield from _jobline(connection, files, name, progress)
-            else:
-                yield from _finished(connection, files, name, note, progress)
+        try:
+            with opened(files, name) as (connection, kind):
+                yield from _structure(connection, name, kind, progress)
+                if kind == DATABASE_FILE:
+                    note = yield from _jobline(connection, files, name, progress)
+                else:
+                    yield from _finished(connection, files, name, note, progress)
+        except CannotRead as error:
+            if error.why is Why.OTHER_FORMAT or (error.why is Why.FOREIGN and not files.whole):
+                raise
+            yield _unread(files, name, str(error))
+        except OSError as error:
+            yield _unread(files, name, f"cannot be read: {(error.strerror or str(error)).lower()}")
     if files.whole:
         for name in FORMATS.keys() - set(files.names):
             had = name == DATABASE_FILE or (note is not None and note[2] is not None)
             if had:
                 yield Checked(name, "is missing", is_damaged=True)
+
+
+def _unread(files: StoreFiles, name: str, sentence: str) -> Checked:
+    """Returns a line of a file that nothing is known of; the sentence may begin with its name."""
+    found = sentence.removeprefix(str(files.path(name))).removeprefix(name).strip()
+    return Checked(name, found, is_damaged=True)
 
 
 def _structure(
@@ -79,11 +100,16 @@ def _watermark(
     connection: sqlite3.Connection, files: StoreFiles, *, is_noted: bool
 ) -> Iterator[Checked]:
     file = files.path(PROMISE_FILE)
-    if os.path.lexists(file):
-        check_regular(file)
-        yield from journal_checks.watermarks(connection, file.read_bytes())
-    elif is_noted:
-        yield Checked(PROMISE_FILE, str(PROMISE_MISSING), is_damaged=True)
+    if not os.path.lexists(file):
+        if is_noted:
+            yield Checked(PROMISE_FILE, str(PROMISE_MISSING), is_damaged=True)
+        return
+    try:
+        content = content_of(file)
+    except CannotRead as error:
+        yield _unread(files, PROMISE_FILE, str(error))
+        return
+    yield from journal_checks.watermarks(connection, content)
 
 
 def _finished(

@@ -1,8 +1,9 @@
 """Opens the files of a store for reading, under the lock of their directory.
 
 A database whose WAL is empty is opened as immutable: SQLite makes no file beside it. One that was
-not closed has writes in its WAL, which are read through an index beside it, a `-shm` file that goes
-again at the end. Neither database nor WAL is changed.
+not closed has writes in its WAL, which are read through an index beside it, a `-shm` file. Where
+there was none it is taken away as soon as SQLite has it open, so that nothing is left even if this
+process is killed. Neither database nor WAL is changed.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import os
 import sqlite3
 import stat
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -146,9 +147,9 @@ def opened(files: StoreFiles, name: str) -> Iterator[tuple[sqlite3.Connection, s
 @contextmanager
 def _connected(file: Path) -> Iterator[sqlite3.Connection]:
     wal, index = (file.with_name(file.name + suffix) for suffix in ("-wal", "-shm"))
-    has_writes = wal.exists() and wal.stat().st_size > 0
-    had_index = index.exists()
-    if has_writes and not had_index and not os.access(file.parent, os.W_OK):
+    has_writes = _has_writes(wal)
+    is_own_index = has_writes and not os.path.lexists(index)
+    if is_own_index and not os.access(file.parent, os.W_OK):
         raise CannotRead(
             Why.UNREADABLE,
             f"{file.name} was not closed by its server, and {file.parent} cannot be written",
@@ -162,12 +163,26 @@ def _connected(file: Path) -> Iterator[sqlite3.Connection]:
     connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
     try:
         connection.executescript("PRAGMA cell_size_check = ON; PRAGMA temp_store = MEMORY;")
+        try:
+            connection.execute("PRAGMA user_version").fetchone()  # the first look makes the index
+        finally:
+            if is_own_index:
+                index.unlink(missing_ok=True)
         yield connection
     finally:
         connection.close()
-        if has_writes and not had_index:
-            with suppress(OSError):
-                index.unlink()
+
+
+def _has_writes(wal: Path) -> bool:
+    """Returns whether there is something in a WAL. Raises `CannotRead` if it cannot be read."""
+    if not os.path.lexists(wal):
+        return False
+    try:
+        return bool(_start_of(wal))
+    except CannotRead as error:
+        name = wal.name.removesuffix("-wal")
+        what = str(error).replace(str(wal), wal.name)
+        raise CannotRead(error.why, f"{name} cannot be read: {what}") from error
 
 
 def _kind_of(connection: sqlite3.Connection, file: Path) -> str:
@@ -204,12 +219,25 @@ def check_regular(path: Path) -> None:
     raise CannotRead(Why.DAMAGED, f"{path} is damaged: it is {what}")
 
 
+def content_of(path: Path) -> bytes:
+    """Returns what is in a small file. Raises `CannotRead`."""
+    check_regular(path)
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
 def _is_database(path: Path) -> bool:
     """Returns whether a file begins like a database. Raises `CannotRead` if it cannot be read."""
+    return _start_of(path) == _MAGIC
+
+
+def _start_of(path: Path) -> bytes:
     check_regular(path)
     try:
         with path.open("rb") as file:
-            return file.read(len(_MAGIC)) == _MAGIC
+            return file.read(len(_MAGIC))
     except OSError as error:
         raise _unreadable(path, error) from error
 
