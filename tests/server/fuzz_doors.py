@@ -49,13 +49,14 @@ Headers = list[tuple[str, str]]
 @dataclass(frozen=True, slots=True)
 class Answer:
     """How a call ended: the name of gRPC's code, `HTTP 415`, or "" where the connection or the
-    stream was ended. `said` is all that the server sent, `is_ours` whether Jobline made the answer
-    and not the transport.
+    stream was ended. `said` is what the server said of that, `is_ours` whether Jobline said it and
+    not the transport, `replies` the messages before it.
     """
 
     code: str
     said: bytes = b""
     is_ours: bool = False
+    replies: bytes = b""
 
 
 # gRPC.
@@ -79,7 +80,8 @@ async def by_client(
             call = make(method.path)(frames[0], timeout=seconds, metadata=metadata)
         else:
             unary = channel.unary_unary(method.path)
-            return Answer("OK", await unary(frames[0], timeout=seconds, metadata=metadata))
+            reply = await unary(frames[0], timeout=seconds, metadata=metadata)
+            return Answer("OK", replies=reply)
         async for message in call:
             said.append(message)  # noqa: PERF401  # those before an error count, too
     except aio.AioRpcError as error:
@@ -94,14 +96,15 @@ def _of_error(error: aio.AioRpcError, said: list[bytes]) -> Answer:
     if details == CLIENTS_OWN:
         return Answer("")
     more = [value if isinstance(value, bytes) else value.encode() for _, value in trailing]
-    return Answer(error.code().name, b"\n".join([details.encode(), *more, *said]), bool(more))
+    text = b"\n".join([details.encode(), *more])
+    return Answer(error.code().name, text, bool(more), b"\n".join(said))
 
 
 async def _of_call(call: Any, said: list[bytes]) -> Answer:
     code, details = (await call.code()).name, await call.details() or ""
     if details == CLIENTS_OWN:
         return Answer("")
-    return Answer(code, b"\n".join([details.encode(), *said]))
+    return Answer(code, details.encode(), replies=b"\n".join(said))
 
 
 # HTTP/2.
@@ -138,10 +141,12 @@ class Said:
         self._decoder = hpack.Decoder()
         self._headers: dict[str, str] = {}
         self._bytes: list[bytes] = []
+        self._replies: list[bytes] = []
 
     async def read(self, reader: asyncio.StreamReader) -> None:
         """Reads frames until the call or the connection has ended."""
-        with suppress(asyncio.IncompleteReadError):
+        # Headers may be cut, where the end of the connection cut them.
+        with suppress(asyncio.IncompleteReadError, hpack.HPACKError):
             while True:
                 head = await reader.readexactly(HEAD_BYTES)
                 body = await reader.readexactly(int.from_bytes(head[:3]))
@@ -149,7 +154,9 @@ class Said:
                 if kind == HEADERS:
                     for name, value in self._decoder.decode(body):
                         self._note(str(name), str(value))
-                elif kind in {DATA, GOAWAY}:
+                elif kind == DATA:
+                    self._replies.append(body)
+                elif kind == GOAWAY:
                     self._bytes.append(body)
                 if kind in {RST_STREAM, GOAWAY} or (kind in {HEADERS, DATA} and flags & END_STREAM):
                     return
@@ -162,14 +169,14 @@ class Said:
     def answer(self) -> Answer:
         """Returns what it was."""
         status = self._headers.get("grpc-status", "")
-        said = b"\n".join(self._bytes)
+        said, replies = b"\n".join(self._bytes), b"\n".join(self._replies)
         if status.isdecimal():
             is_ours = "grpc-status-details-bin" in self._headers
-            return Answer(CODES.get(int(status), f"a code {status}"), said, is_ours)
+            return Answer(CODES.get(int(status), f"a code {status}"), said, is_ours, replies)
         if self.is_late:
-            return Answer("NONE YET", said)
+            return Answer("NONE YET", said, replies=replies)
         http = self._headers.get(":status", "200")
-        return Answer("" if http == "200" else f"HTTP {http}", said)
+        return Answer("" if http == "200" else f"HTTP {http}", said, replies=replies)
 
 
 # HTTP.

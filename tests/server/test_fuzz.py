@@ -68,7 +68,7 @@ TIMED_OUT = {"DEADLINE_EXCEEDED", "HTTP 504", "HTTP 408"}
 GRPCS_OWN = re.compile(
     rb"Error parsing '[\w:-]+' metadata|Failed parsing HTTP/2|Missing request message|"
     rb"Unexpected EOF decoding stream|protocol error: received message with |http2 error|"
-    rb"Compression bit set but no encoding"
+    rb"Compression bit set but no encoding|Decompression failed"
 )
 SECRET = fuzzed_server.SECRET.encode()
 LEAKS = re.compile(
@@ -197,7 +197,7 @@ def faults(
         yield "a text that leaks"
     if not target.is_guarded:
         return
-    if caller in {"nobody", "somebody", "stranger"} and SECRET in answer.said:
+    if caller in {"nobody", "somebody", "stranger"} and SECRET in answer.said + answer.replies:
         yield "what belongs to others"
     if caller in {"nobody", "somebody"} and answer.code == "OK" and HEALTH not in method.path:
         yield "an answer for nobody"
