@@ -81,6 +81,14 @@ BAD: list[tuple[Object, str]] = [
         },
         "workers.mail.keda needs existingSecret",
     ),
+    (
+        {
+            "tls": {"existingSecret": "y", "clientCertificate": {"existingSecret": "z"}},
+            "auth": {"existingSecret": "x"},
+            "workers": {"mail": {"image": WORKER, "keda": {"enabled": True}}},
+        },
+        "workers.mail.keda needs tls.clientCa",
+    ),
 ]  # fmt: skip
 
 

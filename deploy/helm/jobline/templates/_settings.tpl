@@ -57,9 +57,13 @@ backup_keep = {{ int64 .keep }}
 {{- end -}}
 {{- range $name, $worker := .Values.workers -}}
 {{- $keda := default dict $worker.keda -}}
-{{- if and $keda.enabled $.Values.auth.existingSecret
-      (not (include "jobline.clientSecret" (dict "root" $ "own" $keda.existingSecret))) -}}
+{{- if and $keda.enabled $.Values.auth.existingSecret -}}
+{{- if not (include "jobline.clientSecret" (dict "root" $ "own" $keda.existingSecret)) -}}
 {{- fail (printf "workers.%s.keda needs existingSecret, or tls.clientCertificate, where auth is set: KEDA sends no token, so it must have a certificate" $name) -}}
+{{- end -}}
+{{- if not $.Values.tls.clientCa.existingSecret -}}
+{{- fail (printf "workers.%s.keda needs tls.clientCa where auth is set: without it the server asks for no certificate, and KEDA has nothing else to show" $name) -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
