@@ -6,7 +6,12 @@ import re
 
 # Variables of the client, of the kits for tests in other languages, of the pipeline, and of jobs
 # that are run as commands, on the same machine.
-CLIENT_VARIABLES = frozenset({"JOBLINE_SERVER", "JOBLINE_TOKEN", "JOBLINE_TLS", "JOBLINE_TLS_CA"})
+CLIENT_VARIABLES = frozenset(
+    {
+        *("JOBLINE_SERVER", "JOBLINE_TOKEN", "JOBLINE_TLS", "JOBLINE_TLS_CA"),
+        *("JOBLINE_CLIENT_CERTIFICATE", "JOBLINE_CLIENT_KEY"),
+    }
+)
 KIT_VARIABLES = frozenset({"JOBLINE_COMMAND"})
 PREFIXES = ("JOBLINE_JOB_", "JOBLINE_PIPELINE_")
 # Kubernetes sets these in every pod beside a Service called `jobline` or `jobline-…`, as Docker did

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 from jobline import Job
+from jobline._printable import printable
 from jobline.cli.as_json import plain, text_of
-from jobline.cli.output import printable
 from jobline.v1 import job_pb2
 
 

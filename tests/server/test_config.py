@@ -201,6 +201,8 @@ def test_an_empty_path_of_a_socket_is_none(monkeypatch: pytest.MonkeyPatch) -> N
         "JOBLINE_TOKEN",
         "JOBLINE_TLS",
         "JOBLINE_TLS_CA",
+        "JOBLINE_CLIENT_CERTIFICATE",
+        "JOBLINE_CLIENT_KEY",
         "JOBLINE_JOB_ID",
         "JOBLINE_COMMAND",
         "JOBLINE_PIPELINE_TABLES",

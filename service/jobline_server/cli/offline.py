@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from jobline._printable import printable
 from jobline.cli.command import SERVER, Cli, error_line, reported
 from jobline.cli.connection import Connection
 from jobline.cli.exit_codes import Exit
 from jobline.cli.options import AsJson
-from jobline.cli.output import Output, printable
+from jobline.cli.output import Output
 
 if TYPE_CHECKING:
     from jobline_server.offline.opening import CannotRead, StoreFiles

@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 import typer
 
+from jobline._printable import printable
 from jobline.cli.advice import advice_for
 from jobline.cli.connection import Connection
 from jobline.cli.connection_options import parameters
 from jobline.cli.exit_codes import Exit, UsageError, code_of
 from jobline.cli.options import AsJson
-from jobline.cli.output import Output, fall_silent, printable
+from jobline.cli.output import Output, fall_silent
 from jobline.errors import JoblineError, NotFound
 
 if TYPE_CHECKING:

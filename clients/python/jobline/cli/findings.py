@@ -7,7 +7,7 @@ from enum import Enum
 
 from rich.text import Text
 
-from jobline.cli.output import printable
+from jobline._printable import printable
 
 
 class Health(Enum):

@@ -9,9 +9,9 @@ from rich.text import Text
 from rich.tree import Tree
 
 from jobline._flow_values import Flow, FlowNode
+from jobline._printable import printable
 from jobline.cli.as_json import plain
 from jobline.cli.command import JOBS, Cli, command
-from jobline.cli.output import printable
 
 Id = Annotated[int, typer.Argument(metavar="ID", help="The root, or any job that waits.")]
 MaxJobs = Annotated[

@@ -8,10 +8,11 @@ from rich.text import Text
 
 from jobline._enums import JobState, named
 from jobline._job_log import JobLog, LogLevel, LogLine
+from jobline._printable import printable
 from jobline.cli import options as option
 from jobline.cli.as_json import plain
 from jobline.cli.command import Cli
-from jobline.cli.output import counted, printable
+from jobline.cli.output import counted
 from jobline.errors import JobNotFound
 
 _STYLES = {LogLevel.DEBUG: "dim", LogLevel.WARNING: "yellow", LogLevel.ERROR: "bold red"}

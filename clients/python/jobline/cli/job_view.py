@@ -10,10 +10,11 @@ from rich.text import Text
 from jobline._enums import ObstacleKind
 from jobline._job_values import Attempt, Job, Obstacle
 from jobline._phases import Phase
+from jobline._printable import printable
 from jobline._values import JobError
 from jobline.cli.as_json import text_of
 from jobline.cli.durations import show_ago, show_clock, show_moment, show_span
-from jobline.cli.output import Column, counted, pairs, printable, table
+from jobline.cli.output import Column, counted, pairs, table
 from jobline.cli.selection import reason_name, state_name
 
 _PAYLOAD_SHOWN = 60

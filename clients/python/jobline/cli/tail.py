@@ -8,11 +8,11 @@ import typer
 from rich.text import Text
 
 from jobline._enums import EventKind, all_named
+from jobline._printable import printable
 from jobline._server_values import Event
 from jobline.cli import options as option
 from jobline.cli.as_json import plain
 from jobline.cli.command import SERVER, Cli, command
-from jobline.cli.output import printable
 from jobline.cli.selection import reason_name
 
 # Of a piece of a result, in a line.

@@ -9,10 +9,11 @@ from typing import Any
 
 from jobline._context import Context
 from jobline._outcomes import Outcome, Retry
+from jobline._printable import printable
 from jobline._values import JobError, message_of
 from jobline._worker.middleware import Middleware
 from jobline.cli.durations import show_span
-from jobline.cli.output import Output, fall_silent, printable
+from jobline.cli.output import Output, fall_silent
 
 
 class WorkReport(Middleware):
