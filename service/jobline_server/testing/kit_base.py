@@ -85,16 +85,23 @@ class Kit:
         """Returns the first job that matches, as `pushed` finds it. Raises AssertionError, with the
         jobs that there are, if there is none; with `times`, if there are not as many.
         """
-        found = self.pushed(
-            what, payload=payload, payload__contains=payload__contains, **conditions
-        )
+        wanted = pushes.conditions_of(what, conditions)
+        limit = 1 if times is None else times + 1  # one more says that there are too many
+        found = pushes.find_pushed(self._blocking, wanted, payload, payload__contains, limit)
         if found and times in {None, len(found)}:
             return found[0]
-        wanted = pushes.conditions_of(what, conditions)
         asked = pushes.described(wanted, payload, payload__contains)
-        count = f"{len(found)} jobs match, not {times}" if times is not None else "no job matches"
-        there = pushes.shown(found or self.pushed())
+        number = f"more than {times}" if len(found) == limit else f"{len(found)}"
+        count = f"{number} jobs match, not {times}" if times is not None else "no job matches"
+        there = pushes.shown(found or self._some({}))
         raise AssertionError(f"{count}: {asked}\nthere are:\n{there}")
+
+    def _some(
+        self, wanted: Mapping[str, Any], payload: Any = ANY_PAYLOAD, contained: Any = ANY_PAYLOAD
+    ) -> list[Job]:
+        """Returns as many jobs as a message shows, and one more."""
+        limit = pushes.SHOWN_JOBS + 1
+        return pushes.find_pushed(self._blocking, wanted, payload, contained, limit)
 
     def refute_pushed(
         self,
@@ -105,11 +112,9 @@ class Kit:
         **conditions: Unpack[JobConditions],
     ) -> None:
         """Raises AssertionError if a job matches, as `pushed` finds it."""
-        found = self.pushed(
-            what, payload=payload, payload__contains=payload__contains, **conditions
-        )
+        wanted = pushes.conditions_of(what, conditions)
+        found = self._some(wanted, payload, payload__contains)
         if found:
-            wanted = pushes.conditions_of(what, conditions)
             asked = pushes.described(wanted, payload, payload__contains)
             raise AssertionError(f"jobs match: {asked}\n{pushes.shown(found)}")
 

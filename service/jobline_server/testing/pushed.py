@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from jobline import Client, Job, JobType
 from jobline import _codec as codec
+from jobline._blocking.connection import closing
 
 # What an assertion shows of the jobs that are there.
 SHOWN_JOBS = 20
 SHOWN_CHARACTERS = 200
+
+# Jobs that are asked for at a time.
+PAGE_JOBS = 1_000
 
 
 class _Any:
@@ -36,11 +41,20 @@ def conditions_of(what: What, conditions: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def find_pushed(
-    client: Client, conditions: Mapping[str, Any], payload: Any, contained: Any
+    client: Client,
+    conditions: Mapping[str, Any],
+    payload: Any,
+    contained: Any,
+    limit: int | None = None,
 ) -> list[Job]:
-    """Returns the jobs that match, in the order of their pushes in each queue."""
-    found = client.jobs.list(include_payloads=True, **conditions)
-    return [job for job in found if _matches(job, payload, contained)]
+    """Returns the jobs that match, in the order of their pushes in each queue; with a `limit`, the
+    first of them, and no more is read than that takes.
+    """
+    is_any = payload is ANY_PAYLOAD and contained is ANY_PAYLOAD
+    page = PAGE_JOBS if limit is None or not is_any else min(limit, PAGE_JOBS)
+    found = client.jobs.list(include_payloads=True, page_size=page, **conditions)
+    with closing(found) as jobs:
+        return list(islice((job for job in jobs if _matches(job, payload, contained)), limit))
 
 
 def _matches(job: Job, payload: Any, contained: Any) -> bool:
@@ -97,7 +111,7 @@ def shown(jobs: Sequence[Job]) -> str:
     """Returns jobs as lines of a message."""
     lines = [_line(job) for job in jobs[:SHOWN_JOBS]]
     if len(jobs) > SHOWN_JOBS:
-        lines.append(f"and {len(jobs) - SHOWN_JOBS} more")
+        lines.append("and more")
     return "\n".join(f"  {line}" for line in lines) or "  none"
 
 
