@@ -81,11 +81,7 @@ class WorkerRun:
         self._stopped = asyncio.Event()
         self._failure: JoblineError | None = None
 
-        self._window = Window(
-            self._loop.time(), runners=_runners(settings, routes), fixed=settings.window
-        )
-        if settings.processes and not all(route.is_async for route in routes):
-            self._window.hold_back(WINDOW_MAX)  # until a child is ready
+        self._window = _window_of(self._loop.time(), settings, routes)
         session = Session(opening, window=self._window.size, window_bytes=settings.window_bytes)
         self._session = self._session_of(settings, session)
         self._flows = FlowCalls(settings.address, self._session, settings.codec)
@@ -259,3 +255,11 @@ def _runners(settings: Settings, routes: Routes) -> int:
         sizes = [max(1, route.size) for route in routes if route.is_async is is_async]
         total += count * max(sizes, default=0)
     return total
+
+
+def _window_of(now: float, settings: Settings, routes: Routes) -> Window:
+    """Returns the first window: nothing where plain handlers wait for a child that is ready."""
+    window = Window(now, runners=_runners(settings, routes), fixed=settings.window)
+    if settings.processes and not all(route.is_async for route in routes):
+        window.hold_back(WINDOW_MAX)
+    return window
