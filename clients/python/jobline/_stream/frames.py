@@ -13,7 +13,11 @@ from jobline._leased import LeasedJob
 from jobline._printable import printable_line
 from jobline._requests import MESSAGE_BYTES_MAX
 from jobline._stream.settles import SettleReport
+from jobline.errors import ErrorFacts, Internal
 from jobline.v1 import job_service_pb2 as pb
+
+# Beyond twice the window: leases that are told again count twice.
+_SURPLUS_JOBS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,18 @@ class Received:
     goaway: Goaway | None = None
     unhandled: list[tuple[str, str, int]] = field(default_factory=list)
     """Queue, name and number of jobs that wait for a worker with another handler."""
+
+
+def refuse_surplus(frame: pb.StreamResponse, held: int, window: int) -> None:
+    """Raises Internal for far more jobs than were asked for beside those that are held: a server
+    that goes on so would fill the memory.
+    """
+    jobs = held + len(frame.jobs) + sum([len(run.payloads) for run in frame.runs])
+    if jobs > 2 * window + _SURPLUS_JOBS:
+        raise Internal(
+            f"the server sent more jobs than were asked for: {jobs} at hand, of {window}",
+            ErrorFacts(reason="WINDOW_EXCEEDED"),
+        )
 
 
 def release_of_lease(

@@ -15,7 +15,7 @@ from typing import Any, Unpack, cast
 from jobline._enums import SettleOutcome
 from jobline._job_log import LogLevel
 from jobline._leased import LeasedJob
-from jobline._stream.frames import Received, interrupted_release
+from jobline._stream.frames import Received, interrupted_release, refuse_surplus
 from jobline._stream.reports import Report
 from jobline._stream.session import Session
 from jobline._stream.settles import SettleKind, SettleReport
@@ -165,11 +165,12 @@ class SharedSession:
             self._session.handle_taken()
 
     def handle_frame(self, frame: pb.StreamResponse) -> Received:
-        """Handles a frame of the server and returns what it brought."""
+        """Handles a frame and returns what it brought. Raises Internal for far too many jobs."""
         now = time.monotonic()
         with self._lock:
             # What was settled before this frame arrived must not count as held.
             self._take_outcomes()
+            refuse_surplus(frame, len(self._session.held), self._window.largest)
             received = self._session.handle_frame(now, frame)
             if received.opened:
                 self.down_since = None

@@ -235,6 +235,8 @@ class Stream:
             if writer.failure is not None:
                 raise writer.failure from None
             return error_from_rpc(error)
+        except errors.Internal as error:
+            return error
         finally:
             writer.close()
             self.hang_up()
