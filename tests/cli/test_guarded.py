@@ -111,7 +111,7 @@ class World:
         return [*command.split(), *COMMANDS[command][0].format(**self.there).split()]
 
 
-def make_world(client: Client) -> World:
+def make_world(client: Client, command: str) -> World:
     name = f"g-{uuid.uuid4().hex[:12]}"
     done = client.push(name, b"x")
     client.ack(*client.pull(name))
@@ -121,7 +121,8 @@ def make_world(client: Client) -> World:
     job = client.push(name, b"x", delay=3_600, job_key="once")
     client.limiters.upsert(name, concurrency=1)
     client.schedules.create(name, name, every=3_600)
-    client.webhooks.create(name, URL)
+    if "{webhook}" in COMMANDS[command][0]:  # a server has 100 at most
+        client.webhooks.create(name, URL)
     client.queues.update(f"{name}-other", max_attempts=4)
     operation = next(iter(client.admin.operations(queue=f"{name}-other")))
     return World(
@@ -181,7 +182,7 @@ def pushing(client: Client, queue: object, ended: threading.Event) -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_it_works_with_the_right_role(server: Guarded, operator: Client, command: str) -> None:
-    world = make_world(operator)
+    world = make_world(operator, command)
     words, caller, *code = COMMANDS[command]
     ended = threading.Event()
     pusher = threading.Thread(target=pushing, args=(operator, world.there["queue"], ended))
@@ -201,7 +202,7 @@ def test_it_works_with_the_right_role(server: Guarded, operator: Client, command
 @pytest.mark.parametrize("command", COMMANDS)
 def test_it_is_refused_clearly_without(server: Guarded, operator: Client, command: str) -> None:
     """No token, and one of a caller who may do everything, but not here."""
-    given = make_world(operator).words(command)
+    given = make_world(operator, command).words(command)
     place = given.index("--") if "--" in given else len(given)
     nobody = run(*given[:place], *server.flags(), *given[place:])
     said = nobody.out + nobody.err
