@@ -83,8 +83,8 @@ BAD: list[tuple[Object, str]] = [
     ),
     (
         {
-            "tls": {"existingSecret": "y", "clientCertificate": {"existingSecret": "z"}},
-            "auth": {"existingSecret": "x"},
+            "tls": {"existingSecret": "own", "clientCertificate": {"existingSecret": "shown"}},
+            "auth": {"existingSecret": "keys"},
             "workers": {"mail": {"image": WORKER, "keda": {"enabled": True}}},
         },
         "workers.mail.keda needs tls.clientCa",
