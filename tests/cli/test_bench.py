@@ -61,7 +61,7 @@ def test_its_server_does_not_outlive_it(tmp_path, kind):
     process = subprocess.Popen([*command, "--jobs", "10000000"], stderr=subprocess.PIPE)
     wait_until(lambda: any(tmp_path.glob("jobline-dev-*/finished.db")))
     process.send_signal(kind)
-    process.wait(timeout=40)
+    process.wait(timeout=100)
     wait_until(lambda: not any(tmp_path.iterdir()))
     assert process.returncode == {signal.SIGINT: Exit.INTERRUPTED}.get(kind, -kind)
 
