@@ -68,7 +68,7 @@ TIMED_OUT = {"DEADLINE_EXCEEDED", "HTTP 504", "HTTP 408"}
 GRPCS_OWN = re.compile(
     rb"Error parsing '[\w:-]+' metadata|Failed parsing HTTP/2|Missing request message|"
     rb"Unexpected EOF decoding stream|protocol error: received message with |http2 error|"
-    rb"Compression bit set but no encoding|Decompression failed"
+    rb"Compression bit set but no encoding|Decompression failed|Error decompressing"
 )
 SECRET = fuzzed_server.SECRET.encode()
 LEAKS = re.compile(
