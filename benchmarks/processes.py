@@ -24,6 +24,12 @@ STOP_SECONDS = 60.0
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
+def memory_bytes(pid: int) -> int:
+    """Returns the resident memory of a process."""
+    fields = Path(f"/proc/{pid}/statm").read_text().split()
+    return int(fields[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
 class ServerFailed(Exception):
     """A server did not start, or did not stop."""
 
@@ -99,8 +105,7 @@ class ServerProcess:
 
     def memory_bytes(self) -> int:
         """Resident memory."""
-        fields = Path(f"/proc/{self.pid}/statm").read_text().split()
-        return int(fields[1]) * os.sysconf("SC_PAGE_SIZE")
+        return memory_bytes(self.pid)
 
     def processor_seconds(self) -> float:
         """Time of the processor that its threads have used, in user and kernel mode."""

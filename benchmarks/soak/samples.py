@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import urllib.request
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
+
+from benchmarks.processes import memory_bytes
 
 MIB = 1 << 20
 # Bytes of memory that may be kept for each job that was handled, and what allocators and page
@@ -40,7 +41,6 @@ class Sample:
 
 def take(seconds: float, pid: int, http: str) -> Sample:
     """Reads the process and its metrics page."""
-    statm = Path(f"/proc/{pid}/statm").read_text().split()
     with urllib.request.urlopen(f"http://{http}/metrics", timeout=30) as page:  # ours
         text = page.read().decode()
     values: dict[str, float] = {}
@@ -53,7 +53,7 @@ def take(seconds: float, pid: int, http: str) -> Sample:
                 values[sample.name] = sample.value
     return Sample(
         seconds=seconds,
-        memory_bytes=int(statm[1]) * os.sysconf("SC_PAGE_SIZE"),
+        memory_bytes=memory_bytes(pid),
         descriptors=len(list(Path(f"/proc/{pid}/fd").iterdir())),
         handled=round(values["jobline_jobs_completed_total"]),
         keys=round(values["jobline_keys"]),

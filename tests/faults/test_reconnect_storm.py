@@ -19,12 +19,12 @@ from grpc import aio
 
 from benchmarks import bodies
 from benchmarks.drains import leases_of
+from benchmarks.processes import memory_bytes
 from jobline.v1 import job_service_pb2 as pb
 from jobline.v1.job_service_pb2_grpc import JobServiceStub
 from jobline_server.testing import processes
 from jobline_server.testing.processes import ServerProcess
 from tests.server.access import auth_file, key, of_verbs
-from tests.server.fuzzed_server import memory_bytes
 
 pytestmark = [pytest.mark.fault, pytest.mark.timeout(300)]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import Any
 
 from jobline.v1 import job_admin_service_pb2, limiter_service_pb2
@@ -82,9 +80,3 @@ async def serves(channel: Any, root: Headers) -> bool:
     (job,) = (await stub.Pull(pull, metadata=root)).jobs
     ack = jobs.AckRequest(ids=[job.id], deliveries=[job.delivery])
     return not (await stub.Ack(ack, metadata=root)).exceptions
-
-
-def memory_bytes(pid: int) -> int:
-    """The resident memory of a process."""
-    fields = Path(f"/proc/{pid}/statm").read_text().split()
-    return int(fields[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -23,6 +23,7 @@ from typing import Any
 import pytest
 from grpc import aio
 
+from benchmarks.processes import memory_bytes
 from jobline_server.testing.processes import ServerProcess
 from tests.server import fuzzed_server
 from tests.server.access import auth_file, key, of_verbs
@@ -131,7 +132,7 @@ async def test_nothing_that_arrives_breaks_or_opens_a_server(target: Target) -> 
         if found.wrong:
             pytest.fail("\n".join(one[:2_000] for one in found.wrong[:20]))
         await fuzzed_server.empty(target.channel, root)
-        sizes.append(fuzzed_server.memory_bytes(target.server.pid))
+        sizes.append(memory_bytes(target.server.pid))
 
     print(target.transport, dict(sorted(found.codes.items())), sizes)  # shown by `make fuzz`
     assert sizes[-1] - sizes[0] < GROWTH_BYTES_MAX
