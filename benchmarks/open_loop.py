@@ -14,40 +14,31 @@ from time import perf_counter
 from typing import cast
 
 from benchmarks.bodies import framed
+from benchmarks.http2 import (
+    ACK,
+    DATA,
+    END_HEADERS,
+    END_STREAM,
+    HEADER_TABLE_SIZE,
+    HEADERS,
+    INITIAL_WINDOW_SIZE,
+    MAX_STREAMS,
+    PING,
+    PREFACE,
+    RST_STREAM,
+    SETTINGS,
+    WINDOW_UPDATE,
+    call_headers,
+    frame,
+)
 
-PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-DATA, HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE = 0, 1, 3, 4, 6, 7, 8
-END_STREAM, END_HEADERS, ACK = 1, 4, 1
 HEAD_BYTES = 9
 WINDOW_MAX = 2**31 - 1
-INITIAL_WINDOW, HEADER_TABLE = 4, 1
-MAX_STREAMS = 3
 TICK_SECONDS = 0.001
 # For the replies after the last call.
 END_SECONDS = 30.0
 # Windows are renewed long before they are used up.
 RENEW_BYTES = 1 << 20
-
-
-def frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
-    """One frame."""
-    return len(payload).to_bytes(3) + bytes([kind, flags]) + stream.to_bytes(4) + payload
-
-
-def call_headers(path: str) -> bytes:
-    """The headers of a call, each written out."""
-    pairs = [
-        (":method", "POST"),
-        (":scheme", "http"),
-        (":path", path),
-        (":authority", "localhost"),
-        ("content-type", "application/grpc"),
-        ("te", "trailers"),
-    ]
-    return b"".join(
-        bytes([0, len(name)]) + name.encode() + bytes([len(value)]) + value.encode()
-        for name, value in pairs
-    )
 
 
 @dataclass(slots=True)
@@ -80,7 +71,7 @@ class Connection(asyncio.Protocol):
         self._transport = transport = cast("asyncio.Transport", transport)
         settings = b"".join(
             number.to_bytes(2) + value.to_bytes(4)
-            for number, value in ((INITIAL_WINDOW, WINDOW_MAX), (HEADER_TABLE, 0))
+            for number, value in ((INITIAL_WINDOW_SIZE, WINDOW_MAX), (HEADER_TABLE_SIZE, 0))
         )
         transport.write(PREFACE + frame(SETTINGS, 0, 0, settings))
         transport.write(frame(WINDOW_UPDATE, 0, 0, (WINDOW_MAX - 65_535).to_bytes(4)))

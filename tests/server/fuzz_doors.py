@@ -16,9 +16,7 @@ import grpc
 import hpack
 from grpc import aio
 
-from tests.server.calling import CLIENTS_OWN
-from tests.server.fuzz_cases import Method
-from tests.server.half_client import (
+from benchmarks.http2 import (
     ACK,
     DATA,
     END_HEADERS,
@@ -29,6 +27,8 @@ from tests.server.half_client import (
     SETTINGS,
     frame,
 )
+from tests.server.calling import CLIENTS_OWN
+from tests.server.fuzz_cases import Method
 
 GOAWAY, WINDOW_UPDATE = 7, 8
 HEAD_BYTES = 9

@@ -8,10 +8,11 @@ import gzip
 from random import Random
 from urllib.parse import quote
 
+from benchmarks.http2 import DATA, END_STREAM, frame
 from tests.server.fuzz_cases import Method, frames_of, json_of, message_of, one_of
 from tests.server.fuzz_doors import Headers
 from tests.server.fuzzing import Maker
-from tests.server.half_client import DATA, END_STREAM, frame, reset
+from tests.server.half_client import reset
 
 # Kinds of frames that are out of place after headers.
 PRIORITY, CONTINUATION = 2, 9

@@ -6,39 +6,26 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 
-PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-DATA, HEADERS, RST_STREAM, SETTINGS, PING = 0, 1, 3, 4, 6
+from benchmarks.http2 import (
+    ACK,
+    DATA,
+    END_HEADERS,
+    END_STREAM,
+    HEADERS,
+    INITIAL_WINDOW_SIZE,
+    PREFACE,
+    RST_STREAM,
+    SETTINGS,
+    call_headers,
+    frame,
+)
+
 CANCEL = 8
-END_STREAM, END_HEADERS, ACK = 1, 4, 1
-INITIAL_WINDOW_SIZE = 4
-
-
-def frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
-    """One frame."""
-    return len(payload).to_bytes(3) + bytes([kind, flags]) + stream.to_bytes(4) + payload
-
-
-def headers(pairs: Iterable[tuple[str, str]]) -> bytes:
-    """A block of headers, each written out."""
-    block = b""
-    for name, value in pairs:
-        block += bytes([0, len(name)]) + name.encode() + bytes([len(value)]) + value.encode()
-    return block
 
 
 def opening(stream: int, path: str) -> bytes:
     """The beginning of a call."""
-    block = headers(
-        [
-            (":method", "POST"),
-            (":scheme", "http"),
-            (":path", path),
-            (":authority", "localhost"),
-            ("content-type", "application/grpc"),
-            ("te", "trailers"),
-        ]
-    )
-    return frame(HEADERS, END_HEADERS, stream, block)
+    return frame(HEADERS, END_HEADERS, stream, call_headers(path))
 
 
 def request(stream: int, path: str, message: bytes) -> bytes:

@@ -13,10 +13,7 @@ from pathlib import Path
 import grpc
 import pytest
 
-from jobline.v1 import job_service_pb2
-from jobline.v1.job_service_pb2_grpc import JobServiceStub
-from jobline_server.serving import EXIT_STOPPED
-from tests.server.half_client import (
+from benchmarks.http2 import (
     DATA,
     END_HEADERS,
     END_STREAM,
@@ -25,9 +22,11 @@ from tests.server.half_client import (
     SETTINGS,
     frame,
     headers,
-    request,
-    reset,
 )
+from jobline.v1 import job_service_pb2
+from jobline.v1.job_service_pb2_grpc import JobServiceStub
+from jobline_server.serving import EXIT_STOPPED
+from tests.server.half_client import request, reset
 
 PUSH, STREAM = "/jobline.v1.JobService/Push", "/jobline.v1.JobService/Stream"
 BEGIN = PREFACE + frame(SETTINGS, 0, 0, b"")

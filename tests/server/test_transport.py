@@ -14,6 +14,7 @@ import grpc
 import pytest
 from grpc import aio
 
+from benchmarks.http2 import ACK, PING, PREFACE, SETTINGS, frame
 from jobline.v1 import admin_service_pb2, job_service_pb2
 from jobline.v1.admin_service_pb2_grpc import AdminServiceStub
 from jobline.v1.job_service_pb2_grpc import JobServiceStub
@@ -27,7 +28,7 @@ from jobline_server.rpc.transport import channel_options, choose_transport
 from jobline_server.testing import RunningServer, running_server
 from tests.server.calling import all_rpcs, method_of, refusal_of
 from tests.server.conftest import connect, until
-from tests.server.half_client import ACK, PING, PREFACE, SETTINGS, frame, opening
+from tests.server.half_client import opening
 from tests.server.world import make
 
 
