@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.peers.building import GO_LOADS, said_version
+from benchmarks.peers.building import go_load, said_version
 from benchmarks.peers.peer import Command, Peer, Setup
 
 
 def _serve(flags: Sequence[str], data: Path, port: int) -> Command:
     words = ["beanstalkd", "-l", "127.0.0.1", "-p", str(port)]
     return Command([*words, *flags, *(["-b", str(data)] if flags else [])], port)
-
-
-def _load(port: int) -> Sequence[str]:
-    return [str(GO_LOADS), "-peer", "beanstalkd", "-address", f"127.0.0.1:{port}"]
 
 
 def _setup(key: str, flags: Sequence[str], durability: str, drained: int) -> Setup:
@@ -26,7 +22,7 @@ def _setup(key: str, flags: Sequence[str], durability: str, drained: int) -> Set
         client="Go",
         bulk="16 callers of 1,000, pipelined",
         serve=lambda data, port: _serve(flags, data, port),
-        load=_load,
+        load=lambda port: go_load("beanstalkd", port),
         drained=drained,
         synced=bool(flags),
     )

@@ -30,6 +30,20 @@ def build(tools: Sequence[str]) -> None:
         raise CannotBuild(last_line(done.stderr or done.stdout))
 
 
+def go_load(peer: str, port: int, variant: str = "") -> Sequence[str]:
+    """The load of a peer that is written in Go."""
+    return [str(GO_LOADS), *_load_flags(peer, port, variant)]
+
+
+def node_load(runtime: str, peer: str, port: int, variant: str = "") -> Sequence[str]:
+    """The load of a peer that is written in JavaScript."""
+    return [runtime, str(NODE / "main.js"), *_load_flags(peer, port, variant)]
+
+
+def _load_flags(peer: str, port: int, variant: str) -> list[str]:
+    return ["-peer", peer, "-address", f"127.0.0.1:{port}", "-variant", variant]
+
+
 def said_version(*words: str | Path, pattern: str = r"\d+\.\d+(?:\.\d+)?") -> str:
     """The version in what a program says."""
     done = subprocess.run(words, capture_output=True, text=True, check=False)

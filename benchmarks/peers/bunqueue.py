@@ -4,10 +4,9 @@ SQLite's `synchronous=NORMAL`, which syncs at checkpoints alone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.peers.building import BUN, NODE, npm_version, said_version
+from benchmarks.peers.building import BUN, NODE, node_load, npm_version, said_version
 from benchmarks.peers.peer import Command, Peer, Setup
 
 SERVER = NODE / "node_modules" / "bunqueue" / "dist" / "cli" / "index.js"
@@ -19,11 +18,6 @@ def _serve(data: Path, port: int) -> Command:
     return Command([*words, "--host", "127.0.0.1", "--data-path", str(data / "bunq.db")], port)
 
 
-def _load(variant: str, port: int) -> Sequence[str]:
-    words = [str(BUN), str(NODE / "main.js"), "-peer", "bunqueue", "-variant", variant]
-    return [*words, "-address", f"127.0.0.1:{port}"]
-
-
 def _setup(key: str, durability: str, variant: str) -> Setup:
     return Setup(
         key=key,
@@ -32,7 +26,7 @@ def _setup(key: str, durability: str, variant: str) -> Setup:
         client="Bun",
         bulk="4 callers of 1,000 (`addBulk`)",
         serve=_serve,
-        load=lambda port: _load(variant, port),
+        load=lambda port: node_load(str(BUN), "bunqueue", port, variant),
         drained=10_000,
         # It syncs at SQLite's checkpoints alone, `durable` or not.
         synced=False,

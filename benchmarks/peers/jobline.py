@@ -8,7 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from benchmarks.bench import server_flags
-from benchmarks.peers.building import GO_LOADS
+from benchmarks.peers.building import go_load
 from benchmarks.peers.peer import Command, Peer, Setup
 
 SYNCED = "fsync before the answer"
@@ -19,11 +19,6 @@ def _serve(transport: str, data: Path, port: int) -> Command:
     flags = server_flags(data / "store", transport, f"127.0.0.1:{port}")
     words = [word for pair in flags.items() for word in pair if word is not None]
     return Command([sys.executable, "-m", "jobline_server", *words], port)
-
-
-def _go(variant: str, port: int) -> Sequence[str]:
-    address = f"127.0.0.1:{port}"
-    return [str(GO_LOADS), "-peer", "jobline", "-address", address, "-variant", variant]
 
 
 def _python(port: int) -> Sequence[str]:
@@ -39,7 +34,7 @@ def _setup(transport: str, client: str, drained: int, variant: str = "") -> Setu
         client=client,
         bulk="16 callers of 1,000",
         serve=lambda data, port: _serve(transport, data, port),
-        load=_python if client == "Python" else lambda port: _go(variant, port),
+        load=_python if client == "Python" else lambda port: go_load("jobline", port, variant),
         drained=drained,
         synced=not variant,
     )

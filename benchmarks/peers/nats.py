@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.peers.building import BIN, GO_LOADS, go_version, said_version
+from benchmarks.peers.building import BIN, go_load, go_version, said_version
 from benchmarks.peers.peer import Command, Peer, Setup
 
 SERVER = BIN / "nats-server"
@@ -25,11 +24,6 @@ def _serve(sync: str, data: Path, port: int) -> Command:
     return Command([str(SERVER), "-c", str(path)], port)
 
 
-def _load(variant: str, port: int) -> Sequence[str]:
-    address = f"127.0.0.1:{port}"
-    return [str(GO_LOADS), "-peer", "nats", "-address", address, "-variant", variant]
-
-
 def _version() -> str:
     return (
         f"{said_version(SERVER, '--version')}, nats.go {go_version('github.com/nats-io/nats.go')}"
@@ -45,7 +39,7 @@ def _setup(key: str, sync: str, durability: str, bulk: str, drained: int) -> Set
         client="Go",
         bulk=bulk,
         serve=lambda data, port: _serve(sync, data, port),
-        load=lambda port: _load(variant, port),
+        load=lambda port: go_load("nats", port, variant),
         drained=drained,
         synced=sync == "always",
     )

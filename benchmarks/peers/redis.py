@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
-from benchmarks.peers.building import GO_LOADS, NODE, go_version, npm_version, said_version
+from benchmarks.peers.building import go_load, go_version, node_load, npm_version, said_version
 from benchmarks.peers.peer import Command, Peer, Setup
 
 ALWAYS = "`appendfsync always`"
 MEMORY = "memory only (no file)"
+ROWS = (("-always", ALWAYS), ("", MEMORY))
+
+Load = Callable[[int], Sequence[str]]
 
 
 def _serve(durability: str, data: Path, port: int) -> Command:
@@ -25,51 +29,41 @@ def _redis() -> str:
     return f"Redis {said_version('redis-server', '--version')}"
 
 
-def _asynq_load(port: int) -> Sequence[str]:
-    return [str(GO_LOADS), "-peer", "asynq", "-address", f"127.0.0.1:{port}"]
-
-
-def _asynq(key: str, durability: str, drained: int) -> Setup:
-    return Setup(
-        key=key,
-        system="asynq",
-        durability=durability,
-        client="Go",
-        bulk="",
-        serve=lambda data, port: _serve(durability, data, port),
-        load=_asynq_load,
-        drained=drained,
-        synced=durability == ALWAYS,
-    )
-
-
-def _bullmq_load(port: int) -> Sequence[str]:
-    return ["node", str(NODE / "main.js"), "-peer", "bullmq", "-address", f"127.0.0.1:{port}"]
-
-
-def _bullmq(key: str, durability: str, drained: int) -> Setup:
-    return Setup(
-        key=key,
-        system="BullMQ",
-        durability=durability,
-        client="Node.js",
-        bulk="4 callers of 1,000 (`addBulk`)",
-        serve=lambda data, port: _serve(durability, data, port),
-        load=_bullmq_load,
-        drained=drained,
-        synced=durability == ALWAYS,
-    )
+def _setups(
+    system: str, client: str, bulk: str, load: Load, drained: tuple[int, int]
+) -> list[Setup]:
+    """Both rows of a peer; `drained` by durability."""
+    return [
+        Setup(
+            key=f"{system.lower()}{suffix}",
+            system=system,
+            durability=durability,
+            client=client,
+            bulk=bulk,
+            serve=partial(_serve, durability),
+            load=load,
+            drained=jobs,
+            synced=durability == ALWAYS,
+        )
+        for (suffix, durability), jobs in zip(ROWS, drained, strict=True)
+    ]
 
 
 ASYNQ = Peer(
     "asynq",
     ["redis", "go-loads"],
     lambda: f"{go_version('github.com/hibiken/asynq')} on {_redis()}",
-    [_asynq("asynq-always", ALWAYS, 6_000), _asynq("asynq", MEMORY, 30_000)],
+    _setups("asynq", "Go", "", partial(go_load, "asynq"), (6_000, 30_000)),
 )
 BULLMQ = Peer(
     "bullmq",
     ["redis", "node-loads"],
     lambda: f"{npm_version('bullmq')} on {_redis()}",
-    [_bullmq("bullmq-always", ALWAYS, 40_000), _bullmq("bullmq", MEMORY, 40_000)],
+    _setups(
+        "BullMQ",
+        "Node.js",
+        "4 callers of 1,000 (`addBulk`)",
+        partial(node_load, "node", "bullmq"),
+        (40_000, 40_000),
+    ),
 )

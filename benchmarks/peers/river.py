@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.peers.building import GO_LOADS, go_version, said_version
+from benchmarks.peers.building import go_load, go_version, said_version
 from benchmarks.peers.peer import CannotBuild, Command, Peer, Setup
 
 CONNECTIONS = 80
@@ -45,11 +44,6 @@ def _serve(data: Path, port: int) -> Command:
     )
 
 
-def _load(port: int) -> Sequence[str]:
-    address = f"postgres://postgres@127.0.0.1:{port}/postgres?pool_max_conns={CONNECTIONS}"
-    return [str(GO_LOADS), "-peer", "river", "-address", address]
-
-
 def _version() -> str:
     river = go_version("github.com/riverqueue/river")
     return f"{river} on PostgreSQL {said_version(programs() / 'postgres', '--version')}"
@@ -67,7 +61,7 @@ PEER = Peer(
             client="Go",
             bulk="16 callers of 1,000 (`InsertManyFast`)",
             serve=_serve,
-            load=_load,
+            load=lambda port: go_load("river", port),
             drained=60_000,
             synced=True,
         )
