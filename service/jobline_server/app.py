@@ -73,8 +73,7 @@ class Server:
         self.addresses: list[str] = []
         self.http = ""
         self.meters = CallMeters()
-        self.admission = Admission(call_limits(settings))
-        self.admission.overload.meters = self.meters
+        self.admission = Admission(call_limits(settings), self.meters)
         self._runtime: Runtime | None = None
         self._services: Services | None = None
         self._background: Background | None = None

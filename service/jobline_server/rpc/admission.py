@@ -18,6 +18,7 @@ from typing import Any
 
 from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.rpc.overload import Overload
+from jobline_server.telemetry.calls import CallMeters
 
 RETRY_AFTER_MS = 1_000
 # Unread replies are recounted where a bound is reached, after this long or this many more replies.
@@ -145,10 +146,10 @@ class Admission:
         "_writing",
     )
 
-    def __init__(self, limits: CallLimits | None = None) -> None:
+    def __init__(self, limits: CallLimits | None = None, meters: CallMeters | None = None) -> None:
         self.limits = limits or CallLimits()
         self.ending = False
-        self.overload = Overload()
+        self.overload = Overload(meters or CallMeters())
         self.calls = 0
         self.call_bytes = 0
         self.reply_bytes = 0

@@ -41,18 +41,28 @@ Count = Callable[[], int]
 
 
 class Overload:
-    """Decides which calls are refused. `clock` returns seconds and never goes back."""
+    """Decides which calls are refused, and counts them in `meters`. `clock` returns seconds and
+    never goes back.
+    """
 
-    __slots__ = ("_clock", "_late_at", "_late_since", "_refused_at", "is_over", "meters", "refused")
+    __slots__ = (
+        "_clock",
+        "_late_at",
+        "_late_since",
+        "_meters",
+        "_refused_at",
+        "is_over",
+        "refused",
+    )
 
-    def __init__(self, clock: Callable[[], float] = perf_counter) -> None:
+    def __init__(self, meters: CallMeters, clock: Callable[[], float] = perf_counter) -> None:
+        self._meters = meters
         self._clock = clock
         self._late_since = self._late_at = float("-inf")
         self._refused_at = 0.0
         self.is_over = True
         self.refused = 0
         """Calls that were refused since the start."""
-        self.meters = CallMeters()
 
     def now(self) -> float:
         """Returns the time at which a call comes."""
@@ -78,7 +88,7 @@ class Overload:
     def count(self, path: str) -> None:
         """Counts a call that is refused."""
         self.refused += 1
-        meter = self.meters.of(*path[1:].split("/"))
+        meter = self._meters.of(*path[1:].split("/"))
         meter.begin()
         meter.end("RESOURCE_EXHAUSTED", 0.0)
 

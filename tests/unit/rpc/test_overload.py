@@ -14,6 +14,7 @@ from jobline_server.rpc.overload import (
     SERVED_MIN,
     Overload,
 )
+from jobline_server.telemetry.calls import CallMeters
 
 MANY = CALLS_MIN
 
@@ -23,7 +24,8 @@ class World:
 
     def __init__(self) -> None:
         self.now = 100.0
-        self.overload = Overload(lambda: self.now)
+        self.meters = CallMeters()
+        self.overload = Overload(self.meters, lambda: self.now)
 
     def take(self, waited: float, open_calls: int = MANY, serving: int = 100) -> bool:
         self.now += 0.01
