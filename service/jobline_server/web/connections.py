@@ -124,6 +124,7 @@ class BoundedProtocol(H11Protocol):
             self._timer.cancel()
             self._timer = None
         super().connection_lost(exc)
+        self._parser.end()
 
     def is_calling(self) -> bool:
         """Returns whether its request is read and its reply has not begun."""

@@ -86,8 +86,10 @@ class Watch:
         return self
 
     async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if self._watcher is not None:
-            self._watcher.cancel()
+        # Its frames, which hold this object, stay with its `CancelledError`, which it holds itself.
+        watcher, self._watcher = self._watcher, None
+        if watcher is not None:
+            watcher.cancel()
         if self._is_gone and isinstance(error, asyncio.CancelledError):
             if self._task is not None:
                 self._task.uncancel()
