@@ -40,7 +40,8 @@ class Jobline(Kit):
         Everything that comes due on the way is done at its moment: delays, retries, timeouts,
         leases, schedules, limits, retention. Workers that are connected may take `work_timeout`
         seconds of real time (1) for what they get at one moment; what they have then is not waited
-        for again.
+        for again. Waits of this process for jobs of the server (`wait_one`, `push_and_wait`) whose
+        time has passed by then end at once.
         """
         self._server.loop.call(self._advance(duration, work_timeout))
         return self.now

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any, TypedDict, Unpack
 
 import grpc
 
-from jobline import Client, Job, JobFilter
+from jobline import Client, Job, JobFilter, _moved_clocks
 from jobline._enums import JobStateName
 from jobline._filters import JobConditions, chosen
 from jobline._times import Moment, Seconds, moment_of, seconds_of, to_duration
@@ -42,6 +43,7 @@ class Kit:
 
     def __init__(self, server: KitServer) -> None:
         self._server = server
+        self._clock = _moved_clocks.track(server.address)
         self._blocking = Client(server.address)
         self.address = server.address
 
@@ -121,6 +123,7 @@ class Kit:
     def close(self) -> None:
         """Closes the client; the fixture calls it."""
         self._blocking.close()
+        _moved_clocks.forget(self.address)
 
     def _wait_for(
         self,
@@ -142,12 +145,23 @@ class Kit:
         return [Job.from_message(job) for job in response.jobs]
 
     async def _advance(self, duration: Seconds, work_timeout: Seconds) -> None:
-        await self._server.controls.advance(_ms(duration), work_ms=_ms(work_timeout))
+        async with self._moving():
+            await self._server.controls.advance(_ms(duration), work_ms=_ms(work_timeout))
 
     async def _advance_to(self, moment: Moment, work_timeout: Seconds) -> None:
         at_ms = round(moment_of(moment).timestamp() * 1_000)
-        if not await self._server.controls.advance_to(at_ms, work_ms=_ms(work_timeout)):
-            raise ValueError(f"{moment} is over: the clock goes only forward")
+        async with self._moving():
+            if not await self._server.controls.advance_to(at_ms, work_ms=_ms(work_timeout)):
+                raise ValueError(f"{moment} is over: the clock goes only forward")
+
+    @asynccontextmanager
+    async def _moving(self) -> AsyncIterator[None]:
+        """Tells those of this process who wait at the server how far the block moves its clock."""
+        before = self._server.controls.wall_ms()
+        try:
+            yield
+        finally:
+            self._clock.move((self._server.controls.wall_ms() - before) / 1_000)
 
     async def _drain(self, queues: list[str], timeout: Seconds) -> None:
         try:

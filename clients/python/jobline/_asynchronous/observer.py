@@ -9,11 +9,12 @@ from functools import partial
 from jobline._arguments import list_given
 from jobline._asynchronous.cleanup import AsyncCleanup
 from jobline._asynchronous.connection import Connection, closing, messages_of, now, sleep
-from jobline._asynchronous.waits import Waits
+from jobline._asynchronous.waits import Waits, responses_until
 from jobline._backoff import RETRY
 from jobline._event_kinds import EventKindName
 from jobline._forks import PerProcess
 from jobline._job_end import JobEnd
+from jobline._moved_clocks import clock_of
 from jobline._partial import Partial
 from jobline._position_file import PathGiven
 from jobline._requests import Watching
@@ -39,7 +40,7 @@ class Observer:
         again. Raises InvalidArgument and other refusals, and Unavailable when no server answered
         in that time.
         """
-        waiting = Waiting(now(), ids, timeout)
+        waiting = self._waiting(ids, timeout)
         async with closing(self._told(waiting)) as responses:
             async for response in responses:
                 yield waiting.take(response)
@@ -52,7 +53,7 @@ class Observer:
         one that has ended. `timeout`: in all, 0 s … 1 h. Raises WaitTimeout if the job has not
         ended by then, JobNotFound if there is no such job, and the errors of `wait`.
         """
-        waiting = Waiting(now(), [id_], timeout, partials=True)
+        waiting = self._waiting([id_], timeout, partials=True)
         async with closing(self._responses(waiting)) as responses:
             async for response in responses:
                 piece = waiting.take_piece(response)
@@ -63,22 +64,29 @@ class Observer:
         if waiting.remaining:
             raise waiting.timed_out()
 
+    def _waiting(self, ids: Iterable[int], timeout: Seconds, *, partials: bool = False) -> Waiting:
+        moved = clock_of(self._connection.target).seconds
+        return Waiting(now(), ids, timeout, partials=partials, moved=moved)
+
     async def _told(self, waiting: Waiting) -> AsyncGenerator[WaitResponse, None]:
         """Yields the responses to a wait, which shares calls with others if it can."""
-        if not waiting.is_shared():
-            async with closing(self._responses(waiting)) as responses:
-                async for response in responses:
-                    yield response
-            return
         link = self._connection
-        await link.reach()
-        waits = self._waits()
-        with waits.joined(waiting) as waiter:
-            while waiting.remaining and (one := await waits.answer(waiter)) is not None:
-                yield link.opened(one)
+        if waiting.is_shared():
+            await link.reach()
+            waits = self._waits()
+            with waits.joined(waiting) as waiter:
+                while waiting.remaining and (one := await waits.answer(waiter)) is not None:
+                    yield link.opened(one)
+            if not waiting.is_moved:
+                return
+        async with closing(self._responses(waiting)) as responses:
+            async for response in responses:
+                yield response
 
     async def _responses(self, waiting: Waiting) -> AsyncGenerator[WaitResponse, None]:
-        """Yields the responses to a wait by calls of its own, over broken connections."""
+        """Yields the responses to a wait by calls of its own, over broken connections. Where a test
+        has moved the clock of its server, the last one asks what has ended by then.
+        """
         link = self._connection
         await link.reach()
         tries = 0
@@ -87,7 +95,7 @@ class Observer:
             left = request.timeout.ToNanoseconds() / 1e9 or link.timeout
             start = partial(link.jobs.Wait, request, timeout=left, metadata=link.metadata)
             try:
-                async with closing(messages_of(start)) as responses:
+                async with closing(responses_until(link, waiting, start)) as responses:
                     async for response in responses:
                         tries = 0
                         yield link.opened(response)
@@ -102,8 +110,9 @@ class Observer:
                 await sleep(pause)
             else:
                 # It was told to keep the wait open until then: the call has broken politely.
-                left = waiting.until - now()
-                if left <= 0 or not waiting.remaining:
+                is_last = not request.timeout.ToNanoseconds() or not waiting.is_moved
+                left = max(0.0, waiting.until - now())
+                if not waiting.remaining or (not left and is_last):
                     return
                 tries += 1
                 await sleep(min(RETRY.after(tries, random.random), left))
@@ -112,7 +121,7 @@ class Observer:
         """Returns how one job ended. Raises WaitTimeout if it has not ended in time, and the errors
         of `wait`.
         """
-        waiting = Waiting(now(), [id_], timeout)
+        waiting = self._waiting([id_], timeout)
         async with closing(self._told(waiting)) as responses:
             async for response in responses:
                 return waiting.take(response)

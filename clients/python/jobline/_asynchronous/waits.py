@@ -9,11 +9,15 @@ import asyncio
 import logging
 import random
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
+from typing import Any
+
+from grpc import aio
 
 from jobline._asynchronous.connection import Connection, closing, messages_of
+from jobline._moved_clocks import clock_of
 from jobline._wait.wait_board import WaitBoard
 from jobline._wait.wait_call import Told, WaitCall
 from jobline._wait.waiting import Waiting
@@ -26,21 +30,27 @@ logger = logging.getLogger("jobline.client")
 class Waiter:
     """A task that waits for jobs."""
 
-    __slots__ = ("_future", "_loop", "_told", "ids", "until")
+    __slots__ = ("_future", "_loop", "_told", "_waiting", "ids")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, waiting: Waiting) -> None:
         self.ids = tuple(waiting.remaining)
-        self.until = waiting.until
+        self._waiting = waiting
         self._loop = loop
         self._told: deque[Told] = deque()
         self._future: asyncio.Future[None] | None = None
 
+    @property
+    def until(self) -> float:
+        """When it gives up."""
+        return self._waiting.until
+
     def put(self, told: Told) -> None:
         """Takes how a job ended, or why the wait is over."""
         self._told.append(told)
-        self._wake()
+        self.wake()
 
-    def _wake(self) -> None:
+    def wake(self) -> None:
+        """Has it look again whether its time is over."""
         if self._future is not None and not self._future.done():
             self._future.set_result(None)
 
@@ -50,12 +60,50 @@ class Waiter:
             if self._loop.time() >= self.until:
                 return None
             self._future = self._loop.create_future()
-            timer = self._loop.call_at(self.until, self._wake)
+            timer = self._loop.call_at(self.until, self.wake)
             try:
                 await self._future
             finally:
                 timer.cancel()
         return self._told.popleft()
+
+
+def _in_loop(loop: asyncio.AbstractEventLoop, call: Callable[[], object]) -> Callable[[], None]:
+    """Returns what any thread may call to have it called in the loop, if that still runs."""
+
+    def ask() -> None:
+        with suppress(RuntimeError):  # it is closed
+            loop.call_soon_threadsafe(call)
+
+    return ask
+
+
+async def responses_until(
+    link: Connection, waiting: Waiting, start: Callable[[], aio.UnaryStreamCall[Any, WaitResponse]]
+) -> AsyncGenerator[WaitResponse, None]:
+    """Yields the messages of a call, which also ends when a test has moved the clock of its server
+    past the time of this wait.
+    """
+    loop = asyncio.get_running_loop()
+    calls: list[aio.UnaryStreamCall[Any, WaitResponse]] = []
+
+    def started() -> aio.UnaryStreamCall[Any, WaitResponse]:
+        calls.append(start())
+        return calls[0]
+
+    def end_in_time() -> None:
+        if loop.time() >= waiting.until:
+            for call in calls:
+                call.cancel()
+
+    with clock_of(link.target).watched_by(_in_loop(loop, end_in_time)):
+        try:
+            async with closing(messages_of(started)) as messages:
+                async for message in messages:
+                    yield message
+        except JoblineError:
+            if not waiting.is_moved or loop.time() < waiting.until:
+                raise
 
 
 class Waits:
@@ -76,7 +124,8 @@ class Waits:
         self._board.add(waiter)
         self._flush_soon()
         try:
-            yield waiter
+            with clock_of(self._link.target).watched_by(_in_loop(self._loop, waiter.wake)):
+                yield waiter
         finally:
             self._board.leave(waiter)
 

@@ -116,7 +116,7 @@ class Connection:
         codec: Codec | None = None,
     ) -> None:
         self.codec = codec
-        self._target = target
+        self.target = target
         self._identity = identity
         # A token that is renewed is asked for in each call.
         self._fixed = None if identity.is_renewable else identity.metadata()
@@ -140,7 +140,7 @@ class Connection:
     def _open(self) -> _Wire:
         if self._closed:
             raise ClientClosed("the client is closed")
-        return _Wire(open_channel(self._target, self._identity.credentials))
+        return _Wire(open_channel(self.target, self._identity.credentials))
 
     @property
     def metadata(self) -> tuple[tuple[str, str], ...]:
@@ -185,7 +185,7 @@ class Connection:
         if wire.is_reached:
             return
         timeout = min(CONNECT_SECONDS, self.timeout)
-        reaching = Reaching(self._target, now(), min(patience, timeout))
+        reaching = Reaching(self.target, now(), min(patience, timeout))
         while True:
             try:
                 with typed_errors():

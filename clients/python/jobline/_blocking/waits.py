@@ -13,11 +13,12 @@ import random
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from jobline._blocking.connection import Connection, closing, messages_of
+from jobline._moved_clocks import clock_of
 from jobline._wait.wait_board import WaitBoard
 from jobline._wait.wait_call import Told, WaitCall
 from jobline._wait.waiting import Waiting
@@ -30,18 +31,54 @@ logger = logging.getLogger("jobline.client")
 class Waiter:
     """A thread that waits for jobs."""
 
-    __slots__ = ("arrived", "ids", "told", "until")
+    __slots__ = ("_waiting", "arrived", "ids", "told")
 
     def __init__(self, lock: threading.Lock, waiting: Waiting) -> None:
         self.ids = tuple(waiting.remaining)
-        self.until = waiting.until
+        self._waiting = waiting
         self.told: deque[Told] = deque()
         self.arrived = threading.Condition(lock)
+
+    @property
+    def until(self) -> float:
+        """When it gives up."""
+        return self._waiting.until
 
     def put(self, told: Told) -> None:
         """Takes how a job ended, or why the wait is over. With the lock held."""
         self.told.append(told)
         self.arrived.notify()
+
+    def wake(self) -> None:
+        """Has it look again whether its time is over."""
+        with self.arrived:
+            self.arrived.notify()
+
+
+def responses_until(
+    link: Connection, waiting: Waiting, start: Callable[[], Any]
+) -> Iterator[WaitResponse]:
+    """Yields the messages of a call, which also ends when a test has moved the clock of its server
+    past the time of this wait.
+    """
+    calls: list[Any] = []
+
+    def started() -> Any:
+        calls.append(start())
+        return calls[0]
+
+    def end_in_time() -> None:
+        if time.monotonic() >= waiting.until:
+            for call in calls:
+                call.cancel()
+
+    with clock_of(link.target).watched_by(end_in_time):
+        try:
+            with closing(messages_of(started)) as messages:
+                yield from messages
+        except JoblineError:
+            if not waiting.is_moved or time.monotonic() < waiting.until:
+                raise
 
 
 class Waits:
@@ -59,7 +96,8 @@ class Waits:
         with self._lock:
             self._board.add(waiter)
         try:
-            yield waiter
+            with clock_of(self._link.target).watched_by(waiter.wake):
+                yield waiter
         finally:
             with self._lock:
                 self._board.leave(waiter)

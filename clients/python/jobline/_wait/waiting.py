@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from jobline._arguments import message_of
 from jobline._enums import JobState
@@ -22,17 +22,43 @@ WAIT_SECONDS_MAX = 3600.0
 _FINAL = frozenset({JobState.COMPLETED, JobState.DEAD, JobState.CANCELLED, JobState.EXPIRED})
 
 
+def _unmoved() -> float:
+    return 0.0
+
+
 class Waiting:
-    """The state of a wait over broken connections: jobs that have not ended, and the deadline."""
+    """The state of a wait over broken connections: jobs that have not ended, and the deadline.
+    `moved` returns by how many seconds a test has moved the clock of its server.
+    """
 
     def __init__(
-        self, now: float, ids: Iterable[int], timeout: Seconds, *, partials: bool = False
+        self,
+        now: float,
+        ids: Iterable[int],
+        timeout: Seconds,
+        *,
+        partials: bool = False,
+        moved: Callable[[], float] = _unmoved,
     ) -> None:
         self._partials = partials
         self._seen = (0, 0)
         self.remaining = dict.fromkeys(ids)
         self.timeout = seconds_of(timeout)
-        self.until = now + self.timeout
+        self._moved = moved
+        self._moved_before = moved()
+        self._until = now + self.timeout
+
+    @property
+    def until(self) -> float:
+        """When it ends. A test that moves the clock of its server brings it nearer."""
+        return self._until - (self._moved() - self._moved_before)
+
+    @property
+    def is_moved(self) -> bool:
+        """Whether a test has moved the clock since. If so, jobs may have ended in the time that it
+        skipped, although the client has not heard of it yet.
+        """
+        return self._moved() != self._moved_before
 
     def is_shared(self) -> bool:
         """Returns whether it shares calls with other waits. Where many results may come, or pieces
