@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from jobline._installing import how_to_install
 from jobline_server.config import ConfigurationError, Settings
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ def tracing_of(settings: Settings, version: str) -> Tracing | None:
         from jobline_server.tracing_port import make_tracing  # noqa: PLC0415  # an extra
     except ImportError as error:
         raise ConfigurationError(
-            f"tracing: otlp needs the extra: pip install 'jobline-server[otel]' ({error})"
+            f"tracing: otlp needs the extra ({error}): install it "
+            + how_to_install("jobline-server", "otel")
         ) from None
     return make_tracing(version)

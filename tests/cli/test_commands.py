@@ -7,6 +7,7 @@ from unittest.mock import ANY
 
 import pytest
 
+from jobline.cli import jobs
 from jobline.cli.exit_codes import Exit
 from tests.cli.conftest import NO_JOB
 
@@ -133,6 +134,26 @@ def test_list_is_narrowed_by_words(jobline, queue):
     assert len(jobline("job", "ls", f"queue:{queue}", "--limit", 1, "--json").lines) == 1
     assert jobline("job", "ls", f"queue:{queue}", "newer:1h").out.count(queue) == 2
     assert jobline("job", "ls", "colour:red").code == Exit.USAGE
+
+
+@pytest.mark.parametrize("limit", [2, 3, 1_000])
+def test_a_list_that_is_cut_says_so(jobline, queue, monkeypatch, limit):
+    """A person and a program alike; and it has as many pages as it takes."""
+    monkeypatch.setattr(jobs, "_PAGE", 2)
+    for _ in range(3):
+        push(jobline, queue, "x")
+    listed = jobline("job", "ls", f"queue:{queue}", "--limit", limit, "--json")
+    assert len(listed.lines) == min(limit, 3)
+    shown = jobline("job", "ls", f"queue:{queue}", "--limit", limit)
+    said = "The first 2, and there are more: --limit, or narrower words."
+    assert listed.err.splitlines() == ([json.dumps({"warning": said})] if limit < 3 else [])
+    assert shown.err.splitlines() == ([said] if limit < 3 else [])
+
+
+def test_an_empty_server_is_no_server(jobline):
+    ended = jobline("stats", "--server", "")
+    assert ended.code == Exit.USAGE
+    assert ended.err.startswith("error: --server is empty: give HOST:PORT, or leave it out for")
 
 
 def test_explain_says_why_it_waits(jobline, queue):

@@ -287,4 +287,4 @@ def test_missing_extra_says_how_to_get_it():
         [sys.executable, "-c", code], capture_output=True, text=True, check=False
     )
     assert ended.returncode == 1
-    assert "pip install 'jobline[cli]'" in ended.stderr
+    assert "in a checkout of Jobline: pip install './clients/python[cli]'" in ended.stderr

@@ -14,8 +14,8 @@
 //
 // # The command
 //
-// The server is the command jobline, of the Python package jobline-server: `pip install jobline-server`
-// where the tests run. It is [Options].Command, or JOBLINE_COMMAND of the environment, or the one in
+// The server is the command jobline, of the Python package jobline-server, which the README of the project
+// says how to install, where the tests run. It is [Options].Command, or JOBLINE_COMMAND of the environment, or the one in
 // PATH. Without it tests fail, and say so.
 //
 // # Time

@@ -115,7 +115,7 @@ func TestMissingCommandIsNamedWithWhatToInstall(t *testing.T) {
 	for _, command := range []string{"/no/such/jobline", "false"} {
 		t.Run("", func(t *testing.T) {
 			got := said(t, func() { joblinetest.New(&failing{TB: t}, &joblinetest.Options{Command: command}) })
-			if !strings.Contains(got, "pip install jobline-server") || !strings.Contains(got, command) {
+			if !strings.Contains(got, "pip install './clients/python[cli]' '.[native]'") || !strings.Contains(got, command) {
 				t.Errorf("it said %q", got)
 			}
 		})

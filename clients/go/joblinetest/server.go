@@ -17,8 +17,10 @@ import (
 
 const (
 	commandVariable = "JOBLINE_COMMAND"
-	install         = "the kit starts the server: `pip install jobline-server` brings the command jobline; " +
-		"put it into PATH, or set " + commandVariable + " or Options.Command"
+	// Nothing is on PyPI yet: the server comes from a checkout, as the README of the project says.
+	fromCheckout = "in a checkout of Jobline: `pip install './clients/python[cli]' '.[native]'`"
+	install      = "the kit starts the server, whose command jobline is installed " + fromCheckout +
+		"; put it into PATH, or set " + commandVariable + " or Options.Command"
 	// A machine that is busy takes some seconds to start a server.
 	startTime = time.Minute
 	// What is kept of the server's log, to be shown when it ends.
@@ -80,7 +82,7 @@ func startServer(command string) (*server, error) {
 	case s.address = <-ready:
 		return s, nil
 	case <-s.ended:
-		return nil, fmt.Errorf("%s dev ended before it was ready (if it has no `dev`: `pip install jobline-server`): %s", command, s.log)
+		return nil, fmt.Errorf("%s dev ended before it was ready (if it has no `dev`, install the server %s): %s", command, fromCheckout, s.log)
 	case <-timer.C:
 		_ = process.Process.Kill()
 		return nil, fmt.Errorf("%s dev was not ready within %s\n%s", command, startTime, s.log)

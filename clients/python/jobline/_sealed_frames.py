@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
 from jobline._base_errors import InvalidArgument, KeyErased, SealError
+from jobline._installing import how_to_install
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -174,7 +175,7 @@ def _cipher(key: bytes) -> AESGCM:
         from cryptography.hazmat.primitives.ciphers import aead  # noqa: PLC0415  # an extra
     except ImportError as error:
         raise InvalidArgument(
-            "a codec with keys needs the extra: pip install 'jobline[codec]'"
+            "a codec with keys needs the extra: install it " + how_to_install("jobline", "codec")
         ) from error
     return aead.AESGCM(key)
 

@@ -153,7 +153,7 @@ test("a command that is missing, or no server, says what to install", async () =
   const missing = testJobline({ command: "no-such-jobline" });
   await assert.rejects(
     missing,
-    /^Error: `no-such-jobline dev` did not start: there is no such command\. Install it with `pip install jobline-server`/,
+    /^Error: `no-such-jobline dev` did not start: there is no such command\. Install it in a checkout of Jobline: `pip install '\.\/clients\/python\[cli\]' '\.\[native\]'`/,
   );
   await assert.rejects(
     testJobline({ command: "false" }),

@@ -16,6 +16,7 @@ from typing import Literal, Protocol, cast
 import grpc
 from grpc import aio
 
+from jobline._installing import how_to_install
 from jobline_server.auth.tls_files import HANDSHAKE_SECONDS, Loaded, TlsFiles
 from jobline_server.rpc.admission import Admission
 from jobline_server.rpc.delivery import with_written_replies
@@ -73,7 +74,8 @@ def choose_transport(
         return "native" if installed else "grpcio"
     if wanted == "native" and not installed:
         raise CannotServe(
-            "transport = native needs the extra: pip install 'jobline-server[native]'"
+            "transport = native needs the extra: install it "
+            + how_to_install("jobline-server", "native")
         )
     return wanted
 

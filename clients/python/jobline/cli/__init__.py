@@ -10,6 +10,8 @@ from __future__ import annotations
 import os
 import sys
 
+from jobline._installing import how_to_install
+
 _NEEDED = {"typer", "rich"}
 # As in `exits`, which is not imported yet.
 _INTERRUPTED = 130
@@ -48,5 +50,5 @@ def main() -> None:
             raise
         sys.exit(
             f"jobline: the command line needs {error.name}, which is not installed.\n"
-            "Install it with: pip install 'jobline[cli]'"
+            f"Install it {how_to_install('jobline', 'cli')}"
         )

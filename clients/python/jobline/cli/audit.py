@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from itertools import islice
 from typing import Annotated
 
 import typer
@@ -60,10 +59,9 @@ def audit(
     found = cli.client.admin.operations(
         operation_id=operation, queue=queue, verb=verb, principal=by, start=start
     )
-    shown = islice(found, limit or None)
-    count = cli.out.items(shown, plain, COLUMNS, none="No such operations.")
-    if limit and count == limit:
-        cli.out.note(f"The first {limit}; there may be more: --limit, --since, --queue.")
+    more = "--limit, --since, --queue"
+    none = "No such operations."
+    cli.out.items(found, plain, COLUMNS, none=none, limit=limit, narrower=more)
 
 
 def undo(

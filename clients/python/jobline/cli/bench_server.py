@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from jobline._installing import how_to_install
 from jobline.cli.exit_codes import UsageError
 from jobline.cli.output import Output
 
@@ -33,8 +34,8 @@ def own_server(folder: Path, out: Output) -> Iterator[str]:
     """Runs a server with its files in a new directory in `folder`; yields its address."""
     if importlib.util.find_spec("jobline_server") is None:
         raise UsageError(
-            "a server of its own needs jobline-server (pip install jobline-server); "
-            "or name a server with --server"
+            "a server of its own needs jobline-server: name a server with --server, or install it "
+            + how_to_install("jobline-server", "native")
         )
     command = [sys.executable, "-m", "jobline.cli", "dev", "--port", "0", "--http", ""]
     command += ["--json", "--until-eof"]

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from jobline._channel import DEFAULT_TARGET
 from jobline._identity import AUTHORIZATION, Tls, is_near
 from jobline.cli.exit_codes import UsageError
 
@@ -67,7 +68,12 @@ class Connection:
         return _token_in(found, TOKEN_VARIABLE) if found else None
 
     def of_client(self) -> dict[str, Any]:
-        """Returns the arguments of a `Client`."""
+        """Returns the arguments of a `Client`. Raises UsageError for what does not go together."""
+        if not self.server:
+            raise UsageError(
+                "--server is empty: give HOST:PORT, or leave it out for JOBLINE_SERVER and then "
+                f"{DEFAULT_TARGET}"
+            )
         tls, token = self.tls, self.token()
         if token and not tls and not is_near(self.server):
             raise UsageError(

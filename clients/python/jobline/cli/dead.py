@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime
-from itertools import islice
 
 import typer
 
@@ -46,12 +45,11 @@ def ls(
 ) -> None:
     """List dead jobs; `older:` and `newer:` mean their death."""
     where = dead_filter(parse(words or [], cli.now()))
-    page = min(limit, _PAGE) or _PAGE
+    page = min(limit + 1, _PAGE) if limit else _PAGE
     found = cli.client.dead.list(where, include_payloads=payloads, page_size=page)
-    shown = islice(found, limit or None)
-    count = cli.out.items(shown, plain, _columns(cli.now(), payloads), none="No dead jobs.")
-    if limit and count == limit:
-        cli.out.note(f"The first {limit}; there may be more: --limit, or narrower words.")
+    columns = _columns(cli.now(), payloads)
+    more = "--limit, or narrower words"
+    cli.out.items(found, plain, columns, none="No dead jobs.", limit=limit, narrower=more)
 
 
 def stats(cli: Cli, queue: option.OneQueue = "") -> None:

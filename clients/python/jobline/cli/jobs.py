@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -74,12 +73,11 @@ def ls(
 ) -> None:
     """List jobs, oldest first, chosen by filter words."""
     where = job_filter(parse(words or [], cli.now()))
-    page = min(limit, _PAGE) or _PAGE
+    page = min(limit + 1, _PAGE) if limit else _PAGE
     found = cli.client.jobs.list(where, include_payloads=payloads, page_size=page)
-    shown = islice(found, limit or None)
-    count = cli.out.items(shown, plain, job_view.columns(cli.now(), payloads), none="No such jobs.")
-    if limit and count == limit:
-        cli.out.note(f"The first {limit}; there may be more: --limit, or narrower words.")
+    columns = job_view.columns(cli.now(), payloads)
+    more = "--limit, or narrower words"
+    cli.out.items(found, plain, columns, none="No such jobs.", limit=limit, narrower=more)
 
 
 def wait(cli: Cli, ids: option.JobIds, *, timeout: option.Timeout = 60.0) -> None:

@@ -103,8 +103,25 @@ class Output:
         columns: list[Column[T]],
         *,
         none: str = "Nothing there.",
+        limit: int = 0,
+        narrower: str = "--limit",
     ) -> int:
-        """Many things: a line of JSON each, or a table; returns how many."""
+        """Many things: a line of JSON each, or a table; returns how many. With a `limit` the first
+        ones; where there are more, it says so, and what shows them.
+        """
+        left = iter(items)
+        count = self._shown(islice(left, limit or None), to_json, columns, none)
+        if limit and count == limit and next(left, None) is not None:
+            self.warn(f"The first {limit:,}, and there are more: {narrower}.")
+        return count
+
+    def _shown(
+        self,
+        items: Iterable[T],
+        to_json: Callable[[T], Any],
+        columns: list[Column[T]],
+        none: str,
+    ) -> int:
         if self.as_json:
             count = 0
             for item in items:
@@ -126,6 +143,13 @@ class Output:
         """A remark for a person, on stderr; none with `--json`."""
         if not self.as_json:
             self.notes.print(Text(printable(text), style=style))
+
+    def warn(self, text: str) -> None:
+        """A remark that counts for programs, too: on stderr, with `--json` a line of it."""
+        if self.as_json:
+            self.notes.print(json.dumps({"warning": text}), markup=False, soft_wrap=True)
+        else:
+            self.note(text)
 
     @contextmanager
     def progress(self, title: str, total: int | None) -> Iterator[Callable[[int], None]]:

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from jobline._installing import how_to_install
 from jobline.cli import (
     audit,
     backup,
@@ -46,6 +47,7 @@ SERVER_COMMANDS = {
     "verify": "check the files of a server",
     "restore": "make a data directory of a backup",
 }
+_INSTALL = f"install jobline-server {how_to_install('jobline-server', 'native')}"
 
 
 def build() -> typer.Typer:
@@ -134,7 +136,7 @@ def _add_server_commands(app: typer.Typer) -> None:
     known = {info.name for info in app.registered_commands}
     for name, what in SERVER_COMMANDS.items():
         if name not in known:
-            app.command(name, help=f"To {what}: pip install jobline-server.")(_missing(what))
+            app.command(name, help=f"To {what}, {_INSTALL}.")(_missing(what))
     for info in app.registered_commands:
         if info.name in SERVER_COMMANDS:
             info.rich_help_panel = SERVER
@@ -152,7 +154,7 @@ def _add(app: typer.Typer, point: EntryPoint) -> None:
 
 def _missing(what: str) -> Callable[[], None]:
     def missing() -> None:
-        print(f"To {what}, install it: pip install jobline-server", file=sys.stderr)
+        print(f"To {what}, {_INSTALL}", file=sys.stderr)
         raise typer.Exit(exit_codes.Exit.USAGE)
 
     return missing

@@ -7,7 +7,9 @@ const START_MAX = 60_000;
 /** Characters of its stderr that an error shows. */
 const STDERR_SHOWN = 2_000;
 const OTHERS = "the option `command`, or JOBLINE_COMMAND";
-const INSTALL = `Install it with \`pip install jobline-server\`, or say where it is: ${OTHERS}`;
+// Nothing is on PyPI yet: the server comes from a checkout, as the README of the project says.
+const FROM_CHECKOUT = "in a checkout of Jobline: `pip install './clients/python[cli]' '.[native]'`";
+const INSTALL = `Install it ${FROM_CHECKOUT}, or say where it is: ${OTHERS}`;
 const LOOK = `Is it the command of Jobline, and a new one? Another one can be given by ${OTHERS}`;
 const ARGUMENTS = ["dev", "--memory", "--clock=manual", "--port", "0", "--json", "--until-eof"];
 
