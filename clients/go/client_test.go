@@ -175,6 +175,33 @@ func TestPushManyKeepsOrderAndOwnOptions(t *testing.T) {
 	}
 }
 
+// TestWhatIsRefusedAloneSaysWhichKeyItIs: the queue's own mode counts too, which the client does not know.
+func TestWhatIsRefusedAloneSaysWhichKeyItIs(t *testing.T) {
+	client, ctx, queue := newClient(t, nil), newContext(t), newQueue(t)
+	job := func(payload any, jobKey, uniqueKey string, mode jobline.UniqueMode) jobline.NewJob {
+		return jobline.NewJob{Payload: payload, Options: jobline.PushOptions{JobKey: jobKey, UniqueKey: uniqueKey, UniqueMode: mode}}
+	}
+	first := must[jobline.Pushed](t)(client.Push(ctx, queue, 1, &jobline.PushOptions{JobKey: "j", UniqueKey: "u"}))
+	waits := &jobline.PushOptions{DependsOn: []uint64{first.ID}}
+	must[jobline.Pushed](t)(client.Push(ctx, queue, 1, waits))
+	jobs := []jobline.NewJob{
+		job(2, "j", "free", jobline.UniqueReject),   // its job key is known with another payload
+		job(2, "new", "u", jobline.UniqueReject),    // its unique key is held
+		job(2, "other", "u", jobline.UniqueReplace), // another job waits for the one that it would replace
+		job(2, "", "u", jobline.UniqueReplace),
+		job(2, "", "u", jobline.UniqueReject),
+		job(2, "j", "", 0),
+	}
+	pushed := must[[]jobline.Pushed](t)(client.PushMany(ctx, queue, jobs, &jobline.PushManyOptions{NotAtomic: true}))
+	want := []string{"IDEMPOTENCY_MISMATCH", "UNIQUE_KEY_HELD", "JOB_AWAITED", "JOB_AWAITED", "UNIQUE_KEY_HELD", "IDEMPOTENCY_MISMATCH"}
+	for i, one := range pushed {
+		var e *jobline.Error
+		if !errors.As(one.Err, &e) || e.Reason != want[i] || !e.Definite() || one.Outcome != jobline.PushRefused || one.AckLevel == 0 {
+			t.Errorf("%d: got %+v, not %s", i, one, want[i])
+		}
+	}
+}
+
 func TestSameRequestIDReturnsTheSameJobs(t *testing.T) {
 	client, ctx, queue := newClient(t, nil), newContext(t), newQueue(t)
 	options := &jobline.PushManyOptions{RequestID: "r-1"}

@@ -2,6 +2,8 @@ package jobline
 
 import (
 	"context"
+	"errors"
+	"slices"
 
 	"google.golang.org/protobuf/proto"
 
@@ -55,13 +57,15 @@ func (c *Client) PushMessages(ctx context.Context, queue string, jobs []*jobline
 	return pushed, nil
 }
 
-// refused returns why a job was refused alone. Where its job key or its unique key may be what another job has, it is
-// pushed by itself: the refusal of a whole call says which of both it is.
+// refused returns why a job was refused alone. The answer to many jobs does not say which of its two keys another job
+// has, so one with both is pushed by itself: the refusal of a whole call says that. Its job key keeps it from being stored
+// twice.
 func (c *Client) refused(ctx context.Context, queue string, job *joblinev1.NewJob) Pushed {
 	o := job.GetOptions()
 	keys := &own{jobKey: job.GetJobKey(), uniqueKey: o.GetUniqueKey()}
-	if keys.jobKey == "" || keys.uniqueKey == "" || o.GetUniqueMode() != UniqueReject {
-		return Pushed{Outcome: PushRefused, Err: refusalOfOne(queue, keys, o.GetUniqueMode())}
+	guess := Pushed{Outcome: PushRefused, Err: refusalOfOne(queue, keys, o.GetUniqueMode())}
+	if keys.jobKey == "" || keys.uniqueKey == "" {
+		return guess
 	}
 	response, err := c.link.push(ctx, c.calls, &joblinev1.PushRequest{Queue: queue, Jobs: []*joblinev1.NewJob{job}}, "")
 	if err == nil {
@@ -70,8 +74,14 @@ func (c *Client) refused(ctx context.Context, queue string, job *joblinev1.NewJo
 			return pushed[0]
 		}
 	}
-	return Pushed{Outcome: PushRefused, Err: err}
+	var failed *Error
+	if errors.As(err, &failed) && slices.Contains(refusalsOfKeys, failed.Reason) {
+		return Pushed{Outcome: PushRefused, Err: err}
+	}
+	return guess
 }
+
+var refusalsOfKeys = []string{"IDEMPOTENCY_MISMATCH", "UNIQUE_KEY_HELD", "JOB_AWAITED"}
 
 // HasCodec reports whether the client seals what it pushes. The same job is other bytes then once the key has changed: a
 // push of it under the same JobKey is refused with ErrIdempotencyMismatch, though the job is stored.

@@ -118,9 +118,18 @@ func (c *Client) pushMany(ctx context.Context, outs []*Outgoing, options *PushMa
 	if err != nil {
 		return nil, err
 	}
-	for i := range pushed {
-		if o := &outs[i].Options; pushed[i].Outcome == PushRefused {
-			pushed[i].Err = refusalOfOne(outs[i].Queue, &own{jobKey: o.JobKey, uniqueKey: o.UniqueKey}, o.UniqueMode)
+	for i, out := range sealed {
+		if pushed[i].Outcome != PushRefused {
+			continue
+		}
+		row, err := rowOf(out.Payload, &out.Options)
+		if err != nil {
+			return nil, err
+		}
+		level := pushed[i].AckLevel
+		pushed[i] = c.refused(ctx, out.Queue, row)
+		if pushed[i].Err != nil {
+			pushed[i].AckLevel = level
 		}
 	}
 	return pushed, nil

@@ -147,8 +147,14 @@ func isStored(outcome PushOutcome) bool {
 }
 
 // refusalOfOne returns the error of a job that was refused alone, in a call that is not atomic.
-// One with both kinds of keys was refused for its job key unless it asked for UniqueReject.
+// One with both kinds of keys was refused for its job key unless it asked for UniqueReject. A mode that replaces jobs
+// refuses one alone for those that depend on the job whose place it would take.
 func refusalOfOne(queue string, own *own, mode UniqueMode) error {
+	if own.uniqueKey != "" && own.jobKey == "" && mode != UniqueReject && mode != joblinev1.UniqueMode_UNIQUE_MODE_UNSPECIFIED {
+		err := newError(ErrFailedPrecondition, "others depend on the job of queue %q that holds the unique key %q, and whose place this one would take", queue, own.uniqueKey)
+		err.Code, err.Reason = codes.FailedPrecondition, "JOB_AWAITED"
+		return err
+	}
 	if own.uniqueKey != "" && (own.jobKey == "" || mode == UniqueReject) {
 		err := newError(ErrUniqueKeyHeld, "another job of queue %q holds the unique key %q", queue, own.uniqueKey)
 		err.Code, err.Reason = codes.AlreadyExists, "UNIQUE_KEY_HELD"
