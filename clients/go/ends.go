@@ -72,7 +72,7 @@ func (e *JobEnd) Err() error {
 	reason := strings.TrimPrefix(e.Reason.String(), "END_REASON_")
 	message := fmt.Sprintf("job %d is %s (%s)", e.ID, state, strings.ToLower(reason))
 	if e.Error != nil {
-		message += oneLine(fmt.Sprintf(": %s: %s", e.Error.Type, e.Error.Message)) // it is the worker's
+		message += shortLine(fmt.Sprintf(": %s: %s", e.Error.Type, e.Error.Message)) // it is the worker's
 	}
 	err := newError(of, "%s", message)
 	err.ID, err.Reason, err.End = e.ID, reason, e

@@ -25,7 +25,7 @@ type Error struct {
 	// RequestID repeats a push of unknown outcome, see PushManyOptions.RequestID; "" if the push
 	// shared its call with others: give such a push a JobKey if it must be repeatable by hand.
 	RequestID string
-	// RetryAfter is the time after which the server suggests another try; 0 if it named none.
+	// RetryAfter is the time after which the server suggests another try, ≤ 1 h; 0 if it named none.
 	RetryAfter time.Duration
 	// End is how the job ended, for ErrNotDone.
 	End *JobEnd

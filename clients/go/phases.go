@@ -1,5 +1,7 @@
 package jobline
 
+import "slices"
+
 // Results of all phases of a job together.
 const phaseResultsMax = 1 << 20
 
@@ -48,12 +50,11 @@ func (j *LeasedJob) FinishPhase(name string, result any) error {
 func (j *LeasedJob) PhaseResult(name string, into any) (bool, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for i, data := range j.finished {
-		if j.job.Options().GetPhases()[i] == name {
-			return true, j.decode(data, into)
-		}
+	at := slices.Index(j.job.Options().GetPhases(), name)
+	if at < 0 || at >= len(j.finished) {
+		return false, nil
 	}
-	return false, nil
+	return true, j.decode(j.finished[at], into)
 }
 
 // RunPhase runs a phase unless it is finished, and returns its result, from this attempt or an earlier

@@ -147,12 +147,7 @@ func (s *sharedSession) downFor(now time.Time) time.Duration {
 
 // handle handles a frame of the server and returns what it brought.
 func (s *sharedSession) handle(frame *joblinev1.StreamResponse) *stream.Received {
-	now := time.Now()
-	s.mu.Lock()
-	s.takeOutcomes() // what was settled before this frame arrived must not count as held
-	received := s.session.Handle(now, frame)
-	s.measure(now)
-	s.mu.Unlock()
+	received := s.handleLocked(time.Now(), frame)
 	if received.IsOpened {
 		s.downSince.Store(0)
 	}
@@ -161,6 +156,15 @@ func (s *sharedSession) handle(frame *joblinev1.StreamResponse) *stream.Received
 	}
 	// Confirms make room for the next settles, and `opened` for the first ones.
 	s.wakeWriter()
+	return received
+}
+
+func (s *sharedSession) handleLocked(now time.Time, frame *joblinev1.StreamResponse) *stream.Received {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.takeOutcomes() // what was settled before this frame arrived must not count as held
+	received := s.session.Handle(now, frame)
+	s.measure(now)
 	return received
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
@@ -12,7 +13,16 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-const errorDomain = "jobline"
+const (
+	errorDomain = "jobline"
+	// The longest pause that a server may ask for.
+	retryAfterMax = time.Hour
+	// What is kept, and logged, of a text of a server: it may be as large as a message.
+	statusTextMax = 4 << 10
+)
+
+// shortLine returns a text of the server as a line of bounded length.
+func shortLine(text string) string { return oneLine(cut(text, statusTextMax)) }
 
 // errorOf returns the typed error of what gRPC returned; an *Error as it is.
 func errorOf(ctx context.Context, err error) *Error {
@@ -24,7 +34,7 @@ func errorOf(ctx context.Context, err error) *Error {
 		return newError(ErrClosed, "the client is closed").because(err)
 	}
 	from, _ := status.FromError(err)
-	e := &Error{Code: from.Code(), Message: oneLine(sentenceOf(from.Message()))}
+	e := &Error{Code: from.Code(), Message: shortLine(sentenceOf(from.Message()))}
 	readDetails(e, from)
 	found, ok := classByReason[e.Reason]
 	if !ok {
@@ -57,14 +67,14 @@ func readDetails(e *Error, from *status.Status) {
 			if d.GetDomain() != errorDomain {
 				continue
 			}
-			e.Reason = oneLine(d.GetReason())
+			e.Reason = shortLine(d.GetReason())
 			e.ID, _ = strconv.ParseUint(d.GetMetadata()["id"], 10, 64)
 		case *errdetails.BadRequest:
 			if violations := d.GetFieldViolations(); len(violations) > 0 && e.Field == "" {
-				e.Field = oneLine(violations[0].GetField())
+				e.Field = shortLine(violations[0].GetField())
 			}
 		case *errdetails.RetryInfo:
-			e.RetryAfter = d.GetRetryDelay().AsDuration()
+			e.RetryAfter = min(max(d.GetRetryDelay().AsDuration(), 0), retryAfterMax)
 		}
 	}
 }

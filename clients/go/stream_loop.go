@@ -19,8 +19,8 @@ import (
 const (
 	// A stream that lived for less is followed by the usual pause, even if the server asked to move at once.
 	livedMin = time.Second
-	// The longest pause that a server may ask for with a GOAWAY.
-	goawayMax = time.Hour
+	// Names of jobs without a handler that are logged of one frame.
+	unhandledMax = 100
 )
 
 // streamLoop keeps one stream open at a time, and opens another when it breaks. Each has a channel of
@@ -121,7 +121,7 @@ func (l *streamLoop) pause(err *Error, tries int, lived time.Duration) {
 	}
 	pause := pauses.Reconnect.After(max(tries, 1))
 	if l.goaway != nil {
-		delay := min(l.goaway.GetRetryDelay().AsDuration(), goawayMax)
+		delay := min(l.goaway.GetRetryDelay().AsDuration(), retryAfterMax)
 		delay = time.Duration(float64(delay) * (0.5 + rand.Float64()))
 		if lived < livedMin {
 			delay = max(delay, pause)
@@ -208,6 +208,9 @@ func (l *streamLoop) read(call joblinev1.JobService_StreamClient) error {
 			return err
 		}
 		received := l.session.handle(frame)
+		if received.Wrong != "" {
+			return unexpected("%s", received.Wrong)
+		}
 		if received.IsOpened {
 			l.isOpened = true
 			l.logOpened(received)
@@ -215,7 +218,7 @@ func (l *streamLoop) read(call joblinev1.JobService_StreamClient) error {
 		l.take(received)
 		if received.Goaway != nil {
 			l.goaway = received.Goaway
-			l.log.Info("the server asks to move", "reason", oneLine(received.Goaway.GetReason()))
+			l.log.Info("the server asks to move", "reason", shortLine(received.Goaway.GetReason()))
 		}
 		if received.IsTooMany {
 			return unexpected("the server sent more jobs than the window allows: the rest is given back")

@@ -78,8 +78,8 @@ func newWorkerRun(ctx context.Context, w *Worker, opening *joblinev1.StreamOpen)
 		life: life, end: end, reconnects: &metrics.reconnects,
 	}
 	r.loop.take = func(received *stream.Received) {
-		for _, one := range received.Unhandled {
-			r.log.Warn("jobs wait, and no worker handles them", "queue", oneLine(one.GetQueue()), "name", oneLine(one.GetName()), "jobs", one.GetReady())
+		for _, one := range received.Unhandled[:min(len(received.Unhandled), unhandledMax)] {
+			r.log.Warn("jobs wait, and no worker handles them", "queue", shortLine(one.GetQueue()), "name", shortLine(one.GetName()), "jobs", one.GetReady())
 		}
 		if received.IsOpened {
 			w.connected()

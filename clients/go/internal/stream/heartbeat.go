@@ -53,7 +53,7 @@ func (h *heartbeat) leased(lease time.Duration, holdsOthers bool) {
 func (h *heartbeat) nextFrame(holdsLeases bool) time.Time {
 	pause := h.interval * 8 / 10
 	if holdsLeases && h.leaseMin > 0 {
-		pause = min(pause, h.leaseMin/3)
+		pause = min(pause, max(h.leaseMin/3, intervalMin))
 	}
 	return h.sentAt.Add(pause)
 }

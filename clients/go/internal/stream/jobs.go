@@ -69,18 +69,25 @@ type Received struct {
 	// IsTooMany: there were more jobs than the window allows. They are not among Jobs: end the stream, and the next
 	// one gives them back.
 	IsTooMany bool
+	// Wrong is what no server of this protocol sends; "" for none. Nothing of the frame counts: end the stream.
+	Wrong string
 }
 
-func jobsOfRun(run *joblinev1.LeasedRun, now time.Time) []*Job {
-	slab := make([]Job, len(run.GetPayloads()))
-	jobs := make([]*Job, len(slab))
-	for i, payload := range run.GetPayloads() {
+// jobsOfRun returns the jobs of a run, and whether these are all: of an empty payload, which takes two bytes on the
+// wire, more are not made than may be held.
+func jobsOfRun(run *joblinev1.LeasedRun, now time.Time, most int) (jobs []*Job, isWhole bool) {
+	payloads := run.GetPayloads()
+	isWhole = len(payloads) <= most
+	payloads = payloads[:min(len(payloads), most)]
+	slab := make([]Job, len(payloads))
+	jobs = make([]*Job, len(slab))
+	for i, payload := range payloads {
 		job := &slab[i]
 		job.ID, job.Delivery = run.GetFirstId()+uint64(i), run.GetDelivery()
 		job.Payload, job.Run, job.Index, job.ReceivedAt = payload, run, i, now
 		jobs[i] = job
 	}
-	return jobs
+	return jobs, isWhole
 }
 
 // Interrupted returns the release of a lease that this worker does not run to its end.

@@ -46,6 +46,8 @@ type window struct {
 const (
 	surplusJobs  = 100
 	surplusBytes = 64 << 20
+	// The longest lease; more milliseconds than that are too many for a time.Duration.
+	leaseMillisMax = int64(12 * time.Hour / time.Millisecond)
 )
 
 // NewSession returns a session that opens its streams with this message.
@@ -77,6 +79,9 @@ func (s *Session) HandleRefusal() {
 // Handle handles a frame of the server; call Frames next.
 func (s *Session) Handle(now time.Time, frame *joblinev1.StreamResponse) *Received {
 	received := &Received{}
+	if received.Wrong = s.wrongIn(frame); received.Wrong != "" {
+		return received
+	}
 	s.heartbeat.received(now)
 	if frame.GetOpened() != nil {
 		s.handleOpened(now, frame.GetOpened(), received)
@@ -88,7 +93,9 @@ func (s *Session) Handle(now time.Time, frame *joblinev1.StreamResponse) *Receiv
 		s.settledBefore = nil
 	}
 	for _, run := range frame.GetRuns() {
-		s.take(jobsOfRun(run, now), run.GetLeaseMs(), run.GetDelivery() > 1, received)
+		jobs, isWhole := jobsOfRun(run, now, s.jobsMax())
+		received.IsTooMany = received.IsTooMany || !isWhole
+		s.take(jobs, run.GetLeaseMs(), run.GetDelivery() > 1, received)
 	}
 	for _, message := range frame.GetJobs() {
 		job := &Job{ID: message.GetId(), Delivery: message.GetDelivery(), Payload: message.GetPayload(), Message: message, ReceivedAt: now}
@@ -143,7 +150,7 @@ func (s *Session) handleRevoke(revoke *joblinev1.StreamRevoke, received *Receive
 }
 
 func (s *Session) take(jobs []*Job, leaseMillis int64, isRepeated bool, received *Received) {
-	s.heartbeat.leased(time.Duration(leaseMillis)*time.Millisecond, len(s.held) > 0)
+	s.heartbeat.leased(time.Duration(min(leaseMillis, leaseMillisMax))*time.Millisecond, len(s.held) > 0)
 	s.settles.mayRepeat = s.settles.mayRepeat || isRepeated
 	for _, job := range jobs {
 		if !s.isNew(job, received) {
@@ -161,8 +168,11 @@ func (s *Session) take(jobs []*Job, leaseMillis int64, isRepeated bool, received
 
 // hasRoom reports whether the server may send one more job.
 func (s *Session) hasRoom() bool {
-	return len(s.held) < 2*int(s.largest.jobs)+surplusJobs && s.heldBytes < 2*s.largest.bytes+surplusBytes
+	return len(s.held) < s.jobsMax() && s.heldBytes < 2*s.largest.bytes+surplusBytes
 }
+
+// jobsMax returns how many jobs may be held, whatever the server says.
+func (s *Session) jobsMax() int { return 2*int(s.largest.jobs) + surplusJobs }
 
 // isNew reports whether to run a leased job: not one whose lease runs or was settled already. A newer
 // lease ends an older one.

@@ -239,3 +239,20 @@ func TestServerThatSendsMoreThanTheWindowIsLeft(t *testing.T) {
 		t.Fatal("what was settled takes no room")
 	}
 }
+
+// TestNoMoreJobsAreMadeOfARunThanMayBeHeld: an empty payload takes two bytes on the wire, and a job a hundred here.
+func TestNoMoreJobsAreMadeOfARunThanMayBeHeld(t *testing.T) {
+	session := newSession()
+	opened(session, nil)
+	run := &joblinev1.LeasedRun{FirstId: 1, Delivery: 1, Payloads: make([][]byte, 1_000_000), LeaseMs: 30_000}
+	var received *Received
+	allocated := testing.AllocsPerRun(1, func() {
+		received = session.Handle(start, &joblinev1.StreamResponse{Runs: []*joblinev1.LeasedRun{run}})
+	})
+	if jobs, isWhole := jobsOfRun(run, start, session.jobsMax()); len(jobs) != session.jobsMax() || isWhole {
+		t.Errorf("%d jobs were made", len(jobs))
+	}
+	if !received.IsTooMany || len(session.held) != session.jobsMax() || allocated > 1_000 {
+		t.Errorf("%d are held, after %v allocations", len(session.held), allocated)
+	}
+}

@@ -1,0 +1,32 @@
+package stream
+
+import (
+	"fmt"
+
+	"github.com/jobline/jobline/clients/go/joblinev1"
+)
+
+// Jobs that a server may say are held: twice the largest window. Each that is unknown here is given back.
+const heldMax = 200_000
+
+// wrongIn returns what a frame has that no server of this protocol sends, "" for none: nothing of it is handled.
+func (s *Session) wrongIn(frame *joblinev1.StreamResponse) string {
+	if opened := frame.GetOpened(); opened != nil {
+		switch count := len(opened.GetHeldIds()); {
+		case s.isOpen:
+			return "the server opened a stream twice"
+		case count != len(opened.GetHeldDeliveries()):
+			return fmt.Sprintf("the server says that %d jobs are held, by %d leases", count, len(opened.GetHeldDeliveries()))
+		case count > heldMax:
+			return fmt.Sprintf("the server says that %d jobs are held, more than any window", count)
+		}
+	}
+	for _, run := range frame.GetRuns() {
+		for _, column := range run.GetHeaderColumns() {
+			if len(column.GetValues()) != len(run.GetPayloads()) {
+				return fmt.Sprintf("the server sent %d headers for %d jobs", len(column.GetValues()), len(run.GetPayloads()))
+			}
+		}
+	}
+	return ""
+}
