@@ -48,6 +48,10 @@ func (c *Connection) identityOf(target string) (*identity, error) {
 	token, field := c.Token, "Token"
 	if token == "" && c.TokenFunc == nil && !hasOwn {
 		token, field = Token(os.Getenv("JOBLINE_TOKEN")), "JOBLINE_TOKEN"
+		// A Secret that was made of a file ends with a line.
+		if word := strings.TrimSpace(string(token)); word != "" {
+			token = Token(word)
+		}
 	}
 	isSecret := token != "" || c.TokenFunc != nil
 	switch {

@@ -118,6 +118,14 @@ func TestEnvironmentSaysWhatOptionsDoNot(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
+	set("TOKEN", "\n")
+	if err := open("localhost:7070", jobline.Connection{}); err == nil || !strings.Contains(err.Error(), "JOBLINE_TOKEN: must be one word") {
+		t.Error(err)
+	}
+	set("TOKEN", "jl_y\n")
+	if err := open("localhost:7070", jobline.Connection{}); err != nil {
+		t.Error("the end of a line is no part of a token:", err)
+	}
 	set("TOKEN", "jl_y")
 	if err := open(far, jobline.Connection{}); err == nil || !strings.Contains(err.Error(), "JOBLINE_TLS=1") {
 		t.Error(err)

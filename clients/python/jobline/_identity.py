@@ -113,6 +113,8 @@ def identity_of(
         token = "" if has_own else os.environ.get("JOBLINE_TOKEN", "")
         if not token:
             return Identity(found, fixed)
+        # A Secret that was made of a file ends with a line.
+        token = token.strip()
     elif has_own:
         refuse("token", "metadata= has an authorization: give one of both")
     if not callable(token) and not _is_token(token):

@@ -50,7 +50,7 @@ export function resolved(address: Address): ResolvedAddress {
   const hasOwn = Object.keys(metadata).some((name) => name.toLowerCase() === AUTHORIZATION);
   const given = address.token;
   if (given !== undefined && hasOwn) refuse("token", "metadata has an authorization: give one of both");
-  const token = given ?? (hasOwn ? undefined : process.env.JOBLINE_TOKEN || undefined);
+  const token = given ?? (hasOwn ? undefined : tokenOfEnvironment());
   const found = { target, tls, metadata: { ...metadata }, insecureToken };
   if (token === undefined) return found;
   if (typeof token !== "function" && !isToken(token)) {
@@ -61,6 +61,12 @@ export function resolved(address: Address): ResolvedAddress {
     refuse("token", `${target} ${why}: give tls: true (JOBLINE_TLS=1), or insecureToken: true`);
   }
   return { ...found, token };
+}
+
+function tokenOfEnvironment(): string | undefined {
+  const found = process.env.JOBLINE_TOKEN;
+  // A Secret that was made of a file ends with a line.
+  return found?.trim() || found || undefined;
 }
 
 function tlsOf(given: Address["tls"]): Tls | false {

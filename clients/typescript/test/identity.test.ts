@@ -87,6 +87,10 @@ test("what does not go together is refused", () => {
 
 test("the environment says what options do not", () => {
   const tokenOfNow = (address: object) => resolved(address).token;
+  set({ TOKEN: "\n" });
+  assert.throws(() => resolved({}), /^InvalidArgument: token: is one word/);
+  set({ TOKEN: "jl_y\n" });
+  assert.equal(tokenOfNow({}), "jl_y", "the end of a line is no part of it");
   set({ TOKEN: "jl_y" });
   assert.equal(tokenOfNow({}), "jl_y");
   assert.equal(tokenOfNow({ token: "jl_x" }), "jl_x");

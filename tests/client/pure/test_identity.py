@@ -86,7 +86,10 @@ def test_what_does_not_go_together(given: dict[str, Any], said: str) -> None:
 
 
 def test_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("JOBLINE_TOKEN", "jl_y")
+    monkeypatch.setenv("JOBLINE_TOKEN", "\n")
+    with pytest.raises(InvalidArgument, match="one word"):
+        identity()
+    monkeypatch.setenv("JOBLINE_TOKEN", "jl_y\n")  # as a Secret that was made of a file
     assert identity().metadata() == (("authorization", "Bearer jl_y"),)
     assert identity(token="jl_x").metadata() == (("authorization", "Bearer jl_x"),)
     own = {"authorization": "Bearer z"}
