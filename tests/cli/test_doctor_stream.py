@@ -7,10 +7,11 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+import grpc
 import pytest
 
 from jobline.cli.connection import Connection
-from jobline.cli.doctor_stream import said_of
+from jobline.cli.doctor_stream import access, said_of
 from jobline.cli.exit_codes import Exit
 from jobline.cli.findings import Health
 
@@ -62,6 +63,33 @@ def test_a_port_that_is_mute_has_no_stream(jobline):
     with socket.create_server(("127.0.0.1", 0)) as mute:
         ended = jobline("doctor", server=f"127.0.0.1:{mute.getsockname()[1]}")
     assert ended.code == Exit.FAILED
+
+
+class Refusing:
+    """A channel on which each call ends with a code."""
+
+    def __init__(self, code: grpc.StatusCode) -> None:
+        self._code = code
+
+    def unary_unary(self, _method: str):
+        def call(_request: bytes, timeout: float) -> bytes:
+            raise grpc.aio.AioRpcError(self._code, grpc.aio.Metadata(), grpc.aio.Metadata())
+
+        return call
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        (grpc.StatusCode.UNAUTHENTICATED, "callers need a token or a certificate"),
+        (grpc.StatusCode.PERMISSION_DENIED, "callers need a token or a certificate"),
+        (grpc.StatusCode.UNAVAILABLE, "callers need no token"),
+    ],
+)
+def test_a_caller_who_is_known_and_may_not_found_a_guarded_server(code, said):
+    """A certificate without a role is no sign that everybody may."""
+    found = access(Refusing(code), Connection("queue.example:7070", use_tls=True))
+    assert said in found.found
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from jobline.cli.connection import Connection
 from jobline.cli.doctor_probe import QUEUE
 from jobline.cli.durations import show_span
 from jobline.cli.findings import Finding, failed, fine, worrying
-from jobline.errors import Unauthenticated
+from jobline.errors import PermissionDenied, Unauthenticated
 from jobline.v1 import job_service_pb2 as pb
 from jobline.v1.job_service_pb2_grpc import JobServiceStub
 
@@ -36,7 +36,8 @@ def access(channel: grpc.Channel, connection: Connection) -> Finding:
     try:
         stats(b"", timeout=_FIRST_SECONDS_MAX)
     except grpc.RpcError as failure:
-        is_guarded = isinstance(error_from_rpc(failure), Unauthenticated)
+        # Whose certificate it knows, a server asks for no token, and refuses all the same.
+        is_guarded = isinstance(error_from_rpc(failure), (Unauthenticated, PermissionDenied))
     else:
         is_guarded = False
     return said_of(connection, is_guarded=is_guarded)
