@@ -5,9 +5,11 @@ import {
   type handleBidiStreamingCall,
   type handleServerStreamingCall,
   type handleUnaryCall,
+  Metadata,
   Server,
   ServerCredentials,
   type ServerDuplexStream,
+  type ServiceError,
   type UntypedHandleCall,
 } from "@grpc/grpc-js";
 import { JobService, StreamRequestSchema, StreamResponseSchema } from "@jobline/client/v1";
@@ -46,6 +48,20 @@ export async function fakeServer(answers: Answers): Promise<string> {
 /** Returns the bytes of a message. */
 export function bytesOf<S extends DescMessage>(schema: S, message: MessageInitShape<S>): Uint8Array {
   return toBinary(schema, create(schema, message));
+}
+
+function field(number: number, bytes: Uint8Array): Buffer {
+  return Buffer.concat([Buffer.from([(number << 3) | 2, bytes.length]), bytes]);
+}
+
+/** Returns an error of a server with a reason, as a handler of grpc-js takes it. */
+export function refusal(code: number, reason: string): Partial<ServiceError> {
+  const text = (number: number, value: string) => field(number, Buffer.from(value));
+  const info = Buffer.concat([text(1, reason), text(2, "jobline")]);
+  const detail = Buffer.concat([text(1, "type.googleapis.com/google.rpc.ErrorInfo"), field(2, info)]);
+  const metadata = new Metadata();
+  metadata.set("grpc-status-details-bin", Buffer.concat([Buffer.from([8, code]), field(3, detail)]));
+  return { code, details: reason, metadata };
 }
 
 type StreamCall = ServerDuplexStream<Buffer, Uint8Array>;

@@ -2,10 +2,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { status } from "@grpc/grpc-js";
 import { Client, Worker } from "@jobline/client";
 import { JobState, StreamResponseSchema, WaitResponseSchema } from "@jobline/client/v1";
 import { refuseTooMany } from "../src/stream/received.js";
-import { bytesOf, confirmAll, fakeServer, say } from "./fake_server.js";
+import { bytesOf, confirmAll, fakeServer, refusal, say } from "./fake_server.js";
 import { signal, TestLogger, until } from "./server.js";
 
 const OPENED = { opened: { session: "s", heartbeatInterval: { seconds: 10n } } };
@@ -55,6 +56,31 @@ test("a server that asks to move at once, again and again, is not asked without 
   await worker.stop();
   const [first = 0, , , , fifth = 0] = opened;
   assert.ok(fifth - first > 700, `at least 50, 100, 200 and 400 ms lie between, not ${fifth - first} in all`);
+});
+
+test("a token that has ended is renewed, however often the server was away before", async () => {
+  const answers = [
+    ...Array(4).fill({ code: status.UNAVAILABLE, details: "away" }),
+    ...Array(2).fill(refusal(status.UNAUTHENTICATED, "TOKEN_EXPIRED")),
+  ];
+  let asked = 0;
+  const target = await fakeServer({
+    Stream: (call) => {
+      const answer = answers.shift();
+      if (answer) return call.emit("error", answer);
+      confirmAll(call);
+      return say(call, OPENED);
+    },
+  });
+  const token = () => {
+    asked += 1;
+    return `t${asked}`;
+  };
+  const worker = new Worker({ target, logger: new TestLogger(), token });
+  worker.handle("q", () => undefined);
+  await worker.start();
+  assert.equal(asked, 7);
+  await worker.stop();
 });
 
 test("a server that sends more jobs than the window allows is left, and what it sent does not count", async () => {

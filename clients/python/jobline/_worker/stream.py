@@ -171,7 +171,7 @@ class Stream:
     def _run(self) -> None:
         failure: JoblineError | None = None
         try:
-            tries = 0
+            tries = renewals = 0
             while not (self._stopping.is_set() or self._session.is_over):
                 self._opened, self._goaway = False, None
                 began = time.monotonic()
@@ -180,7 +180,9 @@ class Stream:
                 lived = time.monotonic() - began
                 was_good = self._opened and lived > RECONNECT.longest
                 tries = 0 if was_good else tries + 1
-                if isinstance(error, _FATAL) and not (self._opened or self._renews(error, tries)):
+                renewals = renewals + 1 if self._may_renew(error) else 0
+                is_late = 0 < renewals < RENEWALS_MAX
+                if isinstance(error, _FATAL) and not (self._opened or is_late):
                     failure = error
                     return
                 if isinstance(error, _MISTAKES) and self._opened:
@@ -198,10 +200,10 @@ class Stream:
         finally:
             self._ended(failure)
 
-    def _renews(self, error: JoblineError, tries: int) -> bool:
-        """Returns whether the next stream may have another token than the one that has ended."""
-        is_late = error.reason == TOKEN_EXPIRED and self._address.identity.is_renewable
-        return is_late and tries < RENEWALS_MAX
+    def _may_renew(self, error: JoblineError | None) -> bool:
+        """Returns whether a stream was refused for its token, and the next may have another."""
+        is_expired = error is not None and error.reason == TOKEN_EXPIRED and not self._opened
+        return is_expired and self._address.identity.is_renewable
 
     def _pause(self, error: JoblineError | None, tries: int, lived: float) -> None:
         """Waits before the next stream, as the server or the number of tries demands."""

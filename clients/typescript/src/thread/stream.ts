@@ -76,6 +76,7 @@ export class Stream {
   /** Keeps a stream open until the session is over or `stop`. Throws what no second try changes. */
   async run(): Promise<void> {
     let tries = 0;
+    let renewals = 0;
     while (!this.stopping.signal.aborted && !this.session.session.isOver) {
       this.isOpened = false;
       this.goaway = undefined;
@@ -85,7 +86,9 @@ export class Stream {
       const lived = performance.now() - began;
       const wasGood = this.isOpened && lived > RECONNECT.longest;
       tries = wasGood ? 0 : tries + 1;
-      this.handleEnd(error, tries);
+      const mayRenew = !this.isOpened && error !== undefined && this.access.identity.renews(error);
+      renewals = mayRenew ? renewals + 1 : 0;
+      this.handleEnd(error, mayRenew && renewals < RENEWALS_MAX);
       await this.pause(error, tries, lived);
     }
     if (this.broken !== undefined) throw this.broken;
@@ -119,9 +122,8 @@ export class Stream {
     });
   }
 
-  private handleEnd(error: errors.JoblineError | undefined, tries: number): void {
+  private handleEnd(error: errors.JoblineError | undefined, mayRenew: boolean): void {
     if (!error) return;
-    const mayRenew = this.access.identity.renews(error) && tries < RENEWALS_MAX;
     if (!this.isOpened && !mayRenew && FATAL.some((Kind) => error instanceof Kind)) throw error;
     if (this.isOpened && MISTAKES.some((Kind) => error instanceof Kind)) {
       this.events.log("error", `the server refused what was said; it is not said again: ${error.message}`);

@@ -48,6 +48,7 @@ export class SharedWaits {
   private isOpenDue = false;
   private notBefore = 0;
   private tries = 0;
+  private renewals = 0;
   private isClosed = false;
   #trouble: JoblineError | undefined;
 
@@ -161,6 +162,7 @@ export class SharedWaits {
 
   private handleEnd(response: WaitResponse): void {
     this.tries = 0;
+    this.renewals = 0;
     const one = this.awaited.get(response.id);
     if (!one) return;
     this.forget(one);
@@ -171,6 +173,7 @@ export class SharedWaits {
     // One that another has replaced, or that nobody needs any more.
     if (!this.calls.delete(call)) return;
     this.tries = call.age > STEADY ? 1 : this.tries + 1;
+    this.renewals = !error || !this.#connection.renews(error) ? 0 : call.age > STEADY ? 1 : this.renewals + 1;
     this.#trouble = error;
     for (const id of call.ids) {
       const one = this.awaited.get(id);
@@ -186,7 +189,7 @@ export class SharedWaits {
   }
 
   private mayGoOn({ isKnown }: Awaited, error: JoblineError): boolean {
-    if (this.#connection.renews(error)) return this.tries < RENEWALS_MAX;
+    if (this.#connection.renews(error)) return this.renewals < RENEWALS_MAX;
     return error.retryable && (isKnown || !error.definite);
   }
 }
