@@ -147,8 +147,18 @@ func TestEnvironmentSaysWhatOptionsDoNot(t *testing.T) {
 	if err := open(far, jobline.Connection{}); err == nil || !strings.Contains(err.Error(), "needs its key") {
 		t.Error(err)
 	}
-	set("TLS", "0")
+	set("TLS", "")
+	if err := open(far, jobline.Connection{}); err == nil || !strings.Contains(err.Error(), "needs its key") {
+		t.Error("a file turns it on")
+	}
 	set("TLS_CA", "/none.pem")
+	for _, off := range []string{"0", "False", "no", "OFF"} {
+		set("TLS", off)
+		if err := open("localhost:7070", jobline.Connection{}); err != nil {
+			t.Errorf("%s counts more than files: %v", off, err)
+		}
+	}
+	set("TLS", "")
 	set("CLIENT_CERTIFICATE", "")
 	if err := open(far, jobline.Connection{}); err == nil || !strings.Contains(err.Error(), "CA: /none.pem") {
 		t.Error(err)

@@ -25,7 +25,8 @@ type TLS struct {
 	Certificate, Key string
 }
 
-// tlsOfEnvironment returns the TLS that JOBLINE_TLS and its kin ask for; nil for none.
+// tlsOfEnvironment returns the TLS that JOBLINE_TLS and its kin ask for; nil for none. A file turns it on, too, unless
+// JOBLINE_TLS is 0.
 func tlsOfEnvironment() (*TLS, error) {
 	found := TLS{
 		CA:          os.Getenv("JOBLINE_TLS_CA"),
@@ -35,10 +36,12 @@ func tlsOfEnvironment() (*TLS, error) {
 	switch strings.ToLower(os.Getenv("JOBLINE_TLS")) {
 	case "1", "true", "yes", "on":
 		return &found, nil
-	case "", "0", "false", "no", "off":
-		if found.CA != "" {
+	case "":
+		if found != (TLS{}) {
 			return &found, nil
 		}
+		return nil, nil
+	case "0", "false", "no", "off": // whatever files there are
 		return nil, nil
 	}
 	return nil, refuse("JOBLINE_TLS", "must be 1 or 0")

@@ -53,6 +53,23 @@ def test_all_from_the_environment(mutual: Guarded) -> None:
     assert "JOBLINE_TLS" in plain.err
 
 
+def test_the_environment_says_no_whatever_files_it_has(
+    served: dict[str, str], mutual: Guarded
+) -> None:
+    """An option of the command line says otherwise."""
+    variables = {
+        "JOBLINE_SERVER": served["grpc"],
+        "JOBLINE_TLS": "0",
+        "JOBLINE_TLS_CA": str(mutual.files.client_ca),
+        "JOBLINE_CLIENT_CERTIFICATE": str(mutual.files.certificate),
+    }
+    done = run("stats", **variables)
+    assert done.code == Exit.OK, done.err
+    is_refused(run("stats", "--tls", **variables), Exit.USAGE, "--client-certificate needs")
+    given = ("--tls-ca", "other.pem")
+    is_refused(run("stats", *given, **variables), Exit.USAGE, "--client-certificate needs")
+
+
 def test_a_file_goes_before_the_variable(server: Guarded) -> None:
     done = run("stats", *server.flags("read"), JOBLINE_TOKEN="jl_other")
     assert done.code == Exit.OK, done.err

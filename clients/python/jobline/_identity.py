@@ -2,7 +2,7 @@
 
 Where an argument is not given, the environment says it: JOBLINE_TOKEN, and JOBLINE_TLS (1: by the
 roots of the system), JOBLINE_TLS_CA, JOBLINE_CLIENT_CERTIFICATE and JOBLINE_CLIENT_KEY, which are
-PEM files and turn TLS on, too.
+PEM files and turn TLS on, too, unless JOBLINE_TLS is 0.
 """
 
 from __future__ import annotations
@@ -152,15 +152,22 @@ def _tls_credentials(tls: bool | Tls | None) -> grpc.ChannelCredentials | None:
 
 
 # JOBLINE_TLS_CERTIFICATE and JOBLINE_TLS_KEY are settings of a server, which may be beside it.
-_FILES = ("JOBLINE_TLS_CA", "JOBLINE_CLIENT_CERTIFICATE", "JOBLINE_CLIENT_KEY")
+TLS_FILES = ("JOBLINE_TLS_CA", "JOBLINE_CLIENT_CERTIFICATE", "JOBLINE_CLIENT_KEY")
+
+
+def is_tls_off() -> bool:
+    """Returns whether the environment says expressly that there is no TLS, whatever files it has
+    for it.
+    """
+    return os.environ.get("JOBLINE_TLS", "").lower() in NO - {""}
 
 
 def _tls_of_environment() -> bool | Tls:
     wanted = os.environ.get("JOBLINE_TLS", "").lower()
     if wanted not in YES | NO:
         refuse("JOBLINE_TLS", "must be 1 or 0")
-    ca, certificate, key = (os.environ.get(name) or None for name in _FILES)
-    if not (ca or certificate or key or wanted in YES):
+    ca, certificate, key = (os.environ.get(name) or None for name in TLS_FILES)
+    if is_tls_off() or not (ca or certificate or key or wanted in YES):
         return False
     return Tls(ca, certificate, key)
 

@@ -1,7 +1,7 @@
 /**
  * What a client shows a server: a token, and metadata. Where an option is not given, the environment says it:
  * JOBLINE_TOKEN, and JOBLINE_TLS (1: by the authorities of Node), JOBLINE_TLS_CA, JOBLINE_CLIENT_CERTIFICATE and
- * JOBLINE_CLIENT_KEY, which are files of PEM and turn TLS on, too.
+ * JOBLINE_CLIENT_KEY, which are files of PEM and turn TLS on, too, unless JOBLINE_TLS is 0.
  */
 import type { Metadata } from "@grpc/grpc-js";
 import { onAbort } from "./aborts.js";
@@ -24,7 +24,7 @@ export interface ResolvedAddress {
 
 const AUTHORIZATION = "authorization";
 const YES = ["1", "true", "yes", "on"];
-const NO = ["", "0", "false", "no", "off"];
+const NO = ["0", "false", "no", "off"];
 /** The reason of a refusal: the token's time is over, and the same call with a new one works. */
 const TOKEN_EXPIRED = "TOKEN_EXPIRED";
 
@@ -79,7 +79,8 @@ function tlsOf(given: Address["tls"]): Tls | false {
 function tlsOfEnvironment(): Tls | false {
   const { env } = process;
   const wanted = (env.JOBLINE_TLS ?? "").toLowerCase();
-  if (![...YES, ...NO].includes(wanted)) refuse("JOBLINE_TLS", "must be 1 or 0");
+  if (!["", ...YES, ...NO].includes(wanted)) refuse("JOBLINE_TLS", "must be 1 or 0");
+  if (NO.includes(wanted)) return false;
   const tls: Tls = {
     ...(env.JOBLINE_TLS_CA && { ca: env.JOBLINE_TLS_CA }),
     ...(env.JOBLINE_CLIENT_CERTIFICATE && { certificate: env.JOBLINE_CLIENT_CERTIFICATE }),

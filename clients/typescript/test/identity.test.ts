@@ -108,6 +108,11 @@ test("the environment says what options do not", () => {
   const { certificate, key } = pair("client");
   set({ CLIENT_CERTIFICATE: certificate, CLIENT_KEY: key });
   assert.deepEqual(resolved({ target: FAR }).tls, { ca: guard.path("ca.pem"), certificate, key });
+  for (const off of ["0", "False", "no", "OFF"]) {
+    set({ TLS: off });
+    assert.equal(resolved({}).tls, false);
+  }
+  set({ TLS: "" });
   set({ CLIENT_KEY: "" });
   assert.throws(() => resolved({}), /a certificate needs its key/);
   set({ TLS: "perhaps" });

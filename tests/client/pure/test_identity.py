@@ -104,6 +104,11 @@ def test_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
     monkeypatch.setenv("JOBLINE_CLIENT_KEY", "/client.key")
     with pytest.raises(InvalidArgument, match=r"/client\.key: no such file"):
         identity()
+    monkeypatch.setenv("JOBLINE_TLS_CA", "/ca.pem")
+    for off in ("0", "False", "no", "OFF"):
+        monkeypatch.setenv("JOBLINE_TLS", off)
+        assert identity().credentials is None
+    monkeypatch.delenv("JOBLINE_TLS_CA")
     monkeypatch.delenv("JOBLINE_CLIENT_CERTIFICATE")
     monkeypatch.delenv("JOBLINE_CLIENT_KEY")
     monkeypatch.setenv("JOBLINE_TLS", "1")

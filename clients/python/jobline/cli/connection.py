@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from jobline._channel import DEFAULT_TARGET
-from jobline._identity import AUTHORIZATION, Tls, is_near
+from jobline._identity import AUTHORIZATION, TLS_FILES, Tls, is_near, is_tls_off
 from jobline.cli.exit_codes import UsageError
 
 TOKEN_VARIABLE = "JOBLINE_TOKEN"
@@ -40,6 +40,8 @@ class Connection:
         """TLS as a client takes it. A file alone turns it on. Raises UsageError for files that do
         not go together, or are none.
         """
+        if self._is_off:
+            return False
         certificate, key = self.client_certificate, self.client_key
         if certificate is None and key is not None:
             raise UsageError("--client-key needs --client-certificate, the certificate of the key")
@@ -52,6 +54,14 @@ class Connection:
         if certificate is not None and key is not None:
             _check_pair(certificate, key)
         return Tls(self.tls_ca, certificate, key)
+
+    @property
+    def _is_off(self) -> bool:
+        """Whether JOBLINE_TLS says no, and the command line does not ask for TLS."""
+        files = (self.tls_ca, self.client_certificate, self.client_key)
+        named = [os.environ.get(name) for name in TLS_FILES]
+        is_asked = any(file and str(file) != name for file, name in zip(files, named, strict=True))
+        return is_tls_off() and not (self.use_tls or is_asked)
 
     @property
     def token_source(self) -> str:
