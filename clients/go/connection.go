@@ -10,6 +10,8 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
@@ -107,7 +109,13 @@ type interceptor struct{ *identity }
 
 func (i interceptor) unary(ctx context.Context, method string, request, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
 	once := func(outgoing context.Context) *Error {
+		wasClosed := cc.GetState() == connectivity.Shutdown
 		if err := invoke(outgoing, method, request, reply, cc, options...); err != nil {
+			if isClosing(err) && !wasClosed { // under it, so that it may have been heard
+				closed := newError(ErrUnavailable, "the client was closed during the call").because(err)
+				closed.Code = codes.Unavailable
+				return closed
+			}
 			return i.explain(errorOf(ctx, err))
 		}
 		i.hasConnected.Store(true)

@@ -105,8 +105,7 @@ func (c *Connection) putTLS(found *identity) (err error) {
 func (i *identity) outgoing(ctx context.Context, method string) (context.Context, string, error) {
 	given, _ := metadata.FromOutgoingContext(ctx)
 	shown, now := i.fixed(), ""
-	hasOwn := len(given.Get(authorization)) > 0
-	if hasOwn || strings.HasPrefix(method, "/grpc.health.v1.") { // which asks nobody who calls
+	if hasAuthorization(ctx) || strings.HasPrefix(method, "/grpc.health.v1.") { // which asks nobody who calls
 		shown = shown.Copy()
 		shown.Delete(authorization)
 	} else if i.token != nil {
@@ -120,6 +119,13 @@ func (i *identity) outgoing(ctx context.Context, method string) (context.Context
 		return ctx, now, nil
 	}
 	return metadata.NewOutgoingContext(ctx, metadata.Join(shown, given)), now, nil
+}
+
+// hasAuthorization reports whether a call shows what its context has in the place of the client's token: it shares
+// nothing with the calls of others then.
+func hasAuthorization(ctx context.Context) bool {
+	given, _ := metadata.FromOutgoingContext(ctx)
+	return len(given.Get(authorization)) > 0
 }
 
 // ask asks TokenFunc, which is the program's, for the token of now.

@@ -41,7 +41,7 @@ func (c *Client) PushMessages(ctx context.Context, queue string, jobs []*jobline
 		}
 		request.Jobs = append(request.Jobs, sealed)
 	}
-	response, err := c.link.push(ctx, c.calls, request, "")
+	response, err := c.pushCall(ctx, request, "")
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func (c *Client) refused(ctx context.Context, queue string, job *joblinev1.NewJo
 	if keys.jobKey == "" || keys.uniqueKey == "" {
 		return guess
 	}
-	response, err := c.link.push(ctx, c.calls, &joblinev1.PushRequest{Queue: queue, Jobs: []*joblinev1.NewJob{job}}, "")
+	response, err := c.pushCall(ctx, &joblinev1.PushRequest{Queue: queue, Jobs: []*joblinev1.NewJob{job}}, "")
 	if err == nil {
 		var pushed []Pushed
 		if pushed, err = outcomesOf(response, 1); err == nil {

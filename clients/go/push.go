@@ -24,7 +24,7 @@ const (
 //
 // Pushes made at the same time share one call; those of one queue and the same options, whatever
 // their headers, keys and groups, keep their order. An answer that is lost is asked for again, and
-// nothing is stored twice.
+// nothing is stored twice. They share no metadata of their contexts: one with an authorization has a call of its own.
 //
 // It returns ErrBufferFull, ErrInvalidArgument, ErrQueueFull and other refusals (nothing was stored),
 // or ErrOutcomeUnknown when the client's timeout or ctx ended without a definite answer.
@@ -47,6 +47,13 @@ func (c *Client) Push(ctx context.Context, queue string, payload any, options *P
 }
 
 func (c *Client) pushOne(ctx context.Context, out *Outgoing) (Pushed, error) {
+	if hasAuthorization(ctx) {
+		pushed, err := c.pushMany(ctx, []*Outgoing{out}, &PushManyOptions{})
+		if err != nil {
+			return Pushed{}, err
+		}
+		return pushed[0], nil
+	}
 	sealed, err := c.codec.sealJob(out, "")
 	if err != nil {
 		return Pushed{}, err
@@ -95,6 +102,15 @@ func (c *Client) PushMany(ctx context.Context, queue string, jobs []NewJob, opti
 	})
 }
 
+// pushCall makes a call of many pushes, which Close waits for.
+func (c *Client) pushCall(ctx context.Context, request *joblinev1.PushRequest, requestID string) (*joblinev1.PushResponse, error) {
+	if err := c.pusher.enter(); err != nil {
+		return nil, err
+	}
+	defer c.pusher.leave()
+	return c.link.push(ctx, c.calls, request, requestID)
+}
+
 func (c *Client) pushMany(ctx context.Context, outs []*Outgoing, options *PushManyOptions) ([]Pushed, error) {
 	sealed, err := c.codec.sealJobs(outs, options.RequestID)
 	if err != nil {
@@ -110,7 +126,7 @@ func (c *Client) pushMany(ctx context.Context, outs []*Outgoing, options *PushMa
 	if options.Spread > 0 {
 		request.Spread = durationpb.New(options.Spread)
 	}
-	response, err := c.link.push(ctx, c.calls, request, options.RequestID)
+	response, err := c.pushCall(ctx, request, options.RequestID)
 	if err != nil {
 		return nil, asJobs(errorOf(ctx, err))
 	}

@@ -3,6 +3,7 @@ package jobline
 import (
 	"maps"
 	"reflect"
+	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -27,6 +28,7 @@ type push struct {
 	answer  chan pushAnswer
 	since   time.Time
 	isSent  bool
+	isGone  bool // withdrawn
 }
 
 type pushAnswer struct {
@@ -38,8 +40,22 @@ type pushAnswer struct {
 type lane struct {
 	key    laneKey
 	queue  []*push
-	bytes  int
+	gone   int // of the queue
 	isBusy bool
+}
+
+// withdraw takes a push out of the lane. It stays in the queue until half of that is gone: thousands of callers whose
+// context ends at once would each move all others.
+func (l *lane) withdraw(one *push) {
+	one.isGone, one.payload = true, nil
+	if l.gone++; l.gone > len(l.queue)/2 {
+		l.sweep()
+	}
+}
+
+func (l *lane) sweep() {
+	l.queue = slices.DeleteFunc(l.queue, func(one *push) bool { return one.isGone })
+	l.gone = 0
 }
 
 // newPush returns a job to push, or the error that the server would answer with.
@@ -166,6 +182,9 @@ func requestOf(pushes []*push) (*joblinev1.PushRequest, error) {
 
 // cut removes the first pushes of a lane, as many as one call may carry; one always fits.
 func (l *lane) cut(jobsMax, bytesMax int) []*push {
+	if l.gone > 0 {
+		l.sweep()
+	}
 	bytes, keys := 0, map[string]struct{}(nil)
 	count := 0
 	for _, p := range l.queue {
@@ -187,7 +206,6 @@ func (l *lane) cut(jobsMax, bytesMax int) []*push {
 		l.queue = nil
 	}
 	for _, p := range taken {
-		l.bytes -= len(p.payload)
 		p.isSent = true
 	}
 	return taken

@@ -50,7 +50,7 @@ func (c *Client) PushPayloads(ctx context.Context, queue string, payloads [][]by
 	if options.Spread > 0 {
 		request.Spread = durationpb.New(options.Spread)
 	}
-	response, err := c.link.push(ctx, c.calls, request, options.RequestID)
+	response, err := c.pushCall(ctx, request, options.RequestID)
 	if err != nil {
 		return Lot{}, asJobs(errorOf(ctx, err))
 	}

@@ -33,6 +33,7 @@ type pusher struct {
 	lanes    map[laneKey]*lane
 	jobs     int
 	bytes    int
+	others   int // calls of many pushes
 	isClosed bool
 	empty    chan struct{} // closed when the last push is answered after close
 	life     context.Context
@@ -87,7 +88,7 @@ func (p *pusher) add(one *push) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.isClosed {
-		return newError(ErrClosed, "the client is closed")
+		return closedError()
 	}
 	if p.jobs >= p.jobsMax || (p.jobs > 0 && p.bytes+len(one.payload) > p.bytesMax) {
 		return newError(ErrBufferFull, "%d pushes of %d bytes wait for the server already: "+
@@ -100,7 +101,6 @@ func (p *pusher) add(one *push) error {
 	}
 	one.since = time.Now()
 	l.queue = append(l.queue, one)
-	l.bytes += len(one.payload)
 	p.jobs++
 	p.bytes += len(one.payload)
 	if !l.isBusy {
@@ -118,25 +118,44 @@ func (p *pusher) withdraw(one *push) bool {
 	if one.isSent || l == nil {
 		return false
 	}
-	for i, waiting := range l.queue {
-		if waiting == one {
-			l.queue = append(l.queue[:i:i], l.queue[i+1:]...)
-			l.bytes -= len(one.payload)
-			p.free(1, len(one.payload))
-			return true
-		}
-	}
-	return false
+	bytes := len(one.payload)
+	l.withdraw(one)
+	p.free(1, bytes)
+	return true
 }
 
 // free gives room back; the lock is held.
 func (p *pusher) free(jobs, bytes int) {
 	p.jobs -= jobs
 	p.bytes -= bytes
-	if p.isClosed && p.jobs == 0 {
+	p.endIfEmpty()
+}
+
+func (p *pusher) endIfEmpty() {
+	if p.isClosed && p.jobs == 0 && p.others == 0 {
 		close(p.empty)
 	}
 }
+
+// enter notes a call of many pushes, which close waits for; leave must follow unless it returns an error.
+func (p *pusher) enter() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.isClosed {
+		return closedError()
+	}
+	p.others++
+	return nil
+}
+
+func (p *pusher) leave() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.others--
+	p.endIfEmpty()
+}
+
+func closedError() error { return newError(ErrClosed, "the client is closed") }
 
 // run sends what a lane has until it has nothing left.
 func (p *pusher) run(l *lane) {
@@ -170,7 +189,7 @@ func (p *pusher) gather(l *lane, answered int) {
 	for {
 		runtime.Gosched()
 		p.mu.Lock()
-		waiting := len(l.queue)
+		waiting := len(l.queue) - l.gone
 		p.mu.Unlock()
 		if waiting > came {
 			came, at = waiting, time.Now()
@@ -269,9 +288,7 @@ func (p *pusher) close(patience time.Duration) {
 	p.mu.Lock()
 	if !p.isClosed {
 		p.isClosed = true
-		if p.jobs == 0 {
-			close(p.empty)
-		}
+		p.endIfEmpty()
 	}
 	p.mu.Unlock()
 	select {

@@ -21,13 +21,14 @@ const waitMax = time.Hour
 // Wait yields how jobs end, each as it ends; ended ones come at once. Ids are ≤ 10,000. A broken
 // connection is opened again. It ends when all have ended, or with ErrWaitTimeout when ctx ends (the
 // jobs go on), or with a refusal. A result that cannot be opened is yielded as such an error (ErrCodec) beside its
-// end. Waits for up to 100 jobs share calls, and not the metadata of their contexts: a client may have any number.
+// end. Waits for up to 100 jobs share calls, and not the metadata of their contexts, unless that has an authorization: a
+// client may have any number.
 func (c *Client) Wait(ctx context.Context, ids ...uint64) iter.Seq2[JobEnd, error] {
 	return func(yield func(JobEnd, error) bool) {
 		ctx, cancel := byMovedClock(ctx, c.link.target)
 		defer cancel()
 		responses := c.responses(ctx, ids, false)
-		if len(ids) <= sharedIDsMax {
+		if len(ids) <= sharedIDsMax && !hasAuthorization(ctx) {
 			responses = c.sharedResponses(ctx, ids)
 		}
 		for response, err := range responses {
