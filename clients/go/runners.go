@@ -1,8 +1,6 @@
 package jobline
 
 import (
-	"bytes"
-	"runtime"
 	"sync"
 
 	"github.com/jobline/jobline/clients/go/internal/stream"
@@ -17,7 +15,7 @@ type work struct {
 // slot is a place for one handler at a time: a goroutine. A handler cannot be killed, so a successor
 // takes the slot of one that ignores its end.
 type slot struct {
-	goroutine []byte // "goroutine 7 ", as a stack dump begins
+	goroutine string // "goroutine 7 ", as a stack dump begins
 	jobs      []*LeasedJob
 	replaced  bool
 }
@@ -222,7 +220,7 @@ func (r *runners) stopping() []handlerKey {
 
 // replace gives the place of a stuck handler to another; it returns its jobs and its stack, or none
 // if it has ended meanwhile. Each stuck one keeps what it holds, so there is an end to it.
-func (r *runners) replace(key handlerKey) (jobs []*LeasedJob, stack string) {
+func (r *runners) replace(key handlerKey, stacks *stackDump) (jobs []*LeasedJob, stack string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if key.slot.replaced || len(key.slot.jobs) == 0 || key.slot.jobs[0] != key.first {
@@ -236,39 +234,21 @@ func (r *runners) replace(key handlerKey) (jobs []*LeasedJob, stack string) {
 	r.stuck++
 	r.run.metrics.abandoned.Add(1)
 	r.startOne()
-	return key.slot.jobs, stackOf(key.slot.goroutine)
+	return key.slot.jobs, stacks.of(key.slot.goroutine)
 }
 
-// stacks returns the stacks of all handlers that run.
+// stacks returns the stacks of handlers that run, and how many these are.
 func (r *runners) stacks() (count int, stacks string) {
+	var dump stackDump
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for s := range r.slots {
 		if len(s.jobs) > 0 {
 			count++
-			if len(stacks) < 64<<10 {
-				stacks += stackOf(s.goroutine) + "\n"
+			if len(stacks) < stacksBytesMax {
+				stacks += dump.of(s.goroutine) + "\n"
 			}
 		}
 	}
 	return count, stacks
-}
-
-func thisGoroutine() []byte {
-	buffer := make([]byte, 64)
-	buffer = buffer[:runtime.Stack(buffer, false)]
-	end := bytes.IndexByte(buffer, '[')
-	return buffer[:max(end, 0)]
-}
-
-// stackOf returns the stack of a goroutine by what its dump begins with.
-func stackOf(goroutine []byte) string {
-	buffer := make([]byte, 4<<20)
-	buffer = buffer[:runtime.Stack(buffer, true)]
-	for _, one := range bytes.Split(buffer, []byte("\n\n")) {
-		if len(goroutine) > 0 && bytes.HasPrefix(one, goroutine) {
-			return string(one)
-		}
-	}
-	return "its stack was not found"
 }

@@ -40,7 +40,7 @@ type sharedWaits struct {
 	isMerging   bool
 }
 
-// waitedJob is a job, and those who wait for it.
+// waitedJob is a job, and those who wait for it, each of whom knows its place among them.
 type waitedJob struct {
 	waits []*sharedWait
 	call  *waitCall // nil while it is fresh
@@ -58,7 +58,7 @@ type waitCall struct {
 
 // sharedWait is a wait of the program.
 type sharedWait struct {
-	left  map[uint64]struct{}
+	left  map[uint64]int // with its place among those who wait for that job
 	ended []*joblinev1.WaitResponse
 	err   error
 	news  chan struct{}
@@ -68,18 +68,18 @@ type sharedWait struct {
 func (s *sharedWaits) join(ids []uint64) *sharedWait {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	w := &sharedWait{left: map[uint64]struct{}{}, news: make(chan struct{}, 1)}
+	w := &sharedWait{left: map[uint64]int{}, news: make(chan struct{}, 1)}
 	for _, id := range ids {
 		if _, isTwice := w.left[id]; isTwice {
 			continue
 		}
-		w.left[id] = struct{}{}
 		job := s.jobs[id]
 		if job == nil {
 			job = &waitedJob{}
 			s.jobs[id] = job
 			s.fresh = append(s.fresh, id)
 		}
+		w.left[id] = len(job.waits)
 		job.waits = append(job.waits, w)
 	}
 	s.gather()
@@ -90,12 +90,14 @@ func (s *sharedWaits) join(ids []uint64) *sharedWait {
 func (s *sharedWaits) leave(w *sharedWait) map[uint64]struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	left := w.left
-	w.left = nil
-	for id := range left {
+	left := make(map[uint64]struct{}, len(w.left))
+	for id, place := range w.left {
+		left[id] = struct{}{}
 		job := s.jobs[id]
-		job.waits = slices.DeleteFunc(job.waits, func(one *sharedWait) bool { return one == w })
-		if len(job.waits) > 0 {
+		last := len(job.waits) - 1
+		job.waits[last].left[id] = place
+		job.waits[place], job.waits[last] = job.waits[last], nil
+		if job.waits = job.waits[:last]; last > 0 {
 			continue
 		}
 		delete(s.jobs, id)
@@ -105,6 +107,7 @@ func (s *sharedWaits) leave(w *sharedWait) map[uint64]struct{} {
 			job.call.end()
 		}
 	}
+	w.left = nil
 	return left
 }
 

@@ -70,8 +70,9 @@ func (r *workerRun) replaceStuck() (time.Duration, bool) {
 		r.hasStopped.Store(true)
 	}
 	late, next, isNext := r.grace.Expired(time.Now(), stopping)
+	var stacks stackDump
 	for _, key := range late {
-		jobs, stack := r.runners.replace(key)
+		jobs, stack := r.runners.replace(key, &stacks)
 		if jobs == nil {
 			continue
 		}
