@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from struct import Struct
 from time import perf_counter
 from typing import cast
 
@@ -33,6 +34,8 @@ from benchmarks.http2 import (
 )
 
 HEAD_BYTES = 9
+# Length and kind, flags, stream.
+HEAD = Struct(">IBI")
 WINDOW_MAX = 2**31 - 1
 TICK_SECONDS = 0.001
 # For the replies after the last call.
@@ -48,7 +51,6 @@ class Counted:
     accepted: list[float] = field(default_factory=list)
     refused: int = 0
     reset: int = 0
-    refusals: list[bytes] = field(default_factory=list)
 
 
 class Connection(asyncio.Protocol):
@@ -59,7 +61,11 @@ class Connection(asyncio.Protocol):
         self.open: dict[int, float] = {}
         self.limit = 100
         self.ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._headers, self._body = call_headers(path), framed(message)
+        headers, body = call_headers(path), framed(message)
+        # The two frames of a call, but for the two numbers of its stream.
+        self._frames = Struct(f">5sI{len(headers) + 5}sI{len(body)}s")
+        first, second = frame(HEADERS, END_HEADERS, 0, headers), frame(DATA, END_STREAM, 0, body)
+        self._pieces = first[:5], first[HEAD_BYTES:] + second[:5], body
         self._next = 1
         self._rest = b""
         self._unrenewed = 0
@@ -79,36 +85,38 @@ class Connection(asyncio.Protocol):
     def send(self, times: list[float]) -> None:
         """Makes a call for each time, at which it was due."""
         assert self._transport is not None
-        pieces = []
+        pack, (head, between, body) = self._frames.pack, self._pieces
+        calls, number = [], self._next
         for due in times:
-            number, self._next = self._next, self._next + 2
             self.open[number] = due
-            pieces.append(frame(HEADERS, END_HEADERS, number, self._headers))
-            pieces.append(frame(DATA, END_STREAM, number, self._body))
-        self._transport.write(b"".join(pieces))
+            calls.append(pack(head, number, between, number, body))
+            number += 2
+        self._next = number
+        self._transport.write(b"".join(calls))
 
     def data_received(self, data: bytes) -> None:
         """Takes frames apart; most are the three of a reply."""
-        data, at = self._rest + data, 0
-        while len(data) - at >= HEAD_BYTES:
-            length = int.from_bytes(data[at : at + 3])
-            end = at + HEAD_BYTES + length
+        data, at = self._rest + data if self._rest else data, 0
+        read, last = HEAD.unpack_from, len(data) - HEAD_BYTES
+        while at <= last:
+            kind, flags, number = read(data, at)
+            body = at + HEAD_BYTES
+            end = body + (kind >> 8)
             if end > len(data):
                 break
-            kind, flags = data[at + 3], data[at + 4]
-            number = int.from_bytes(data[at + 5 : at + 9])
-            self._take(kind, flags, number, data[at + HEAD_BYTES : end])
+            kind &= 0xFF
+            if kind == DATA:
+                self._with_message.add(number)
+                self._renew(end - body)
+            elif kind != HEADERS:
+                self._take(kind, flags, number, data[body:end])
+            elif flags & END_STREAM:
+                self._end(number)
             at = end
         self._rest = data[at:]
 
     def _take(self, kind: int, flags: int, number: int, body: bytes) -> None:
-        if kind == DATA:
-            self._with_message.add(number)
-            self._renew(len(body))
-        elif kind == HEADERS:
-            if flags & END_STREAM:
-                self._end(number, body)
-        elif kind == RST_STREAM:
+        if kind == RST_STREAM:
             self._with_message.discard(number)
             if self.open.pop(number, None) is not None:
                 self.counted.reset += 1
@@ -117,7 +125,7 @@ class Connection(asyncio.Protocol):
         elif kind == PING and not flags & ACK:
             self._write(frame(PING, ACK, 0, body))
 
-    def _end(self, number: int, trailers: bytes) -> None:
+    def _end(self, number: int) -> None:
         due = self.open.pop(number, None)
         if due is None:
             return
@@ -126,8 +134,6 @@ class Connection(asyncio.Protocol):
             self.counted.accepted.append(perf_counter() - due)
             return
         self.counted.refused += 1
-        if self.counted.refused % 1_000 == 1:
-            self.counted.refusals.append(trailers)
 
     def _renew(self, size: int) -> None:
         self._unrenewed += size
@@ -169,13 +175,15 @@ async def connect(address: str, path: str, message: bytes, count: int) -> list[C
 @dataclass(slots=True)
 class Offered:
     """What was offered to a server, and what became of it. `kept_back` were due while all
-    connections had as many calls open as the server allows: a client waits with them.
+    connections had as many calls open as the server allows: a client waits with them. `late` has by
+    how much each look of the load at its sockets was late, which is part of what it measures.
     """
 
     calls: int
     counted: Counted
     kept_back: int
     seconds: float
+    late: list[float]
 
 
 async def offer(connections: list[Connection], rate: float, seconds: float) -> Offered:
@@ -184,6 +192,7 @@ async def offer(connections: list[Connection], rate: float, seconds: float) -> O
         one.counted = Counted()
     began = perf_counter()
     sent = kept_back = turn = 0
+    late, looked = [], began
     while (passed := perf_counter() - began) < seconds:
         due = int(passed * rate)
         # Equal shares, to each connection that may have more calls.
@@ -197,6 +206,8 @@ async def offer(connections: list[Connection], rate: float, seconds: float) -> O
             sent += room
             kept_back += share - room
         await asyncio.sleep(TICK_SECONDS)
+        looked, before = perf_counter(), looked
+        late.append(max(0.0, looked - before - TICK_SECONDS))
     until = perf_counter() + END_SECONDS
     while any(one.open for one in connections) and perf_counter() < until:  # noqa: ASYNC110  # of many
         await asyncio.sleep(TICK_SECONDS)
@@ -205,5 +216,4 @@ async def offer(connections: list[Connection], rate: float, seconds: float) -> O
         total.accepted += one.counted.accepted
         total.refused += one.counted.refused
         total.reset += one.counted.reset
-        total.refusals += one.counted.refusals
-    return Offered(sent, total, kept_back, perf_counter() - began)
+    return Offered(sent, total, kept_back, perf_counter() - began, late)

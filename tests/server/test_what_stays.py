@@ -19,7 +19,7 @@ from jobline_server.engine import limits
 from jobline_server.engine.commands import Push, Refused
 from jobline_server.engine.values import JobState
 from jobline_server.rpc.admission import Admission, CallLimits
-from jobline_server.rpc.native import NativeCall
+from jobline_server.rpc.native_calls import NativeCall
 from jobline_server.runtime.calls.worker_stream import WorkerStream
 from jobline_server.testing import RunningServer, running_server
 from tests.server.calling import BytesChannel, call, encoded, refusal_of

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import grpc
 from grpc import aio
@@ -26,6 +26,7 @@ from jobline_server.rpc.errors import status_of
 from jobline_server.rpc.guard import UnaryAnswer
 from jobline_server.rpc.limits import CONNECTION_CALLS_MAX
 from jobline_server.rpc.listening import UNIX, CannotServe, check_address, has_listener
+from jobline_server.rpc.native_calls import NativeCall, Waiting, WaitingCalls
 from jobline_server.rpc.unread import UnreadReplies
 
 # Calls taken from the front in one batch: as many as there are, as the thread that takes them must
@@ -42,51 +43,11 @@ READING_SECONDS_MAX = 1.0
 COUNT_SECONDS = 0.005
 # The bytes passed on from the server of streams are not counted; its threads need less than this.
 PASSING_ON_SECONDS = 0.1
+ENDING = "the server stops"
 
-Metadata = Sequence[tuple[str, str | bytes]]
 # What the front takes as a status: made once, as it is for those that cannot be served.
 _refusal = status_of(too_many("calls"))
 OVERLOADED = (_refusal.code.value[0], _refusal.message, [*_refusal.metadata])
-
-
-class NativeCall:
-    """A unary call that is not answered yet; its handler gets it in place of gRPC's context."""
-
-    __slots__ = ("_peer", "has_begun", "is_cancelled", "metadata", "path", "status", "task")
-
-    metadata: Metadata
-    """Set only where handlers ask who calls."""
-
-    def __init__(self, path: str, peer: str) -> None:
-        self.path = path
-        self._peer = peer
-        self.task: asyncio.Task[None] | None = None
-        self.has_begun = False
-        # Its caller is gone, or its deadline has passed.
-        self.is_cancelled = False
-        self.status: tuple[int, str, list[tuple[str, str | bytes]]] | None = None
-
-    def peer(self) -> str:
-        """Returns who calls, as `ServicerContext.peer` does."""
-        return self._peer
-
-    def invocation_metadata(self) -> Metadata:
-        """Returns the metadata of the call."""
-        return self.metadata
-
-    def auth_context(self) -> Mapping[str, Sequence[bytes]]:
-        """Returns nothing: there are no certificates without TLS."""
-        return {}
-
-    async def abort(
-        self,
-        code: grpc.StatusCode,
-        details: str = "",
-        trailing_metadata: Sequence[tuple[str, str | bytes]] = (),
-    ) -> NoReturn:
-        """Ends the call with a status, as `ServicerContext.abort` does."""
-        self.status = (code.value[0], details, list(trailing_metadata))
-        raise aio.AbortError("Locally aborted.")
 
 
 class NativePort:
@@ -121,6 +82,8 @@ class NativePort:
         self._message_bytes_max = options["grpc.max_receive_message_length"]
         self._calls: dict[int, NativeCall] = {}
         self._unread = UnreadReplies(self._front, self._calls, admission)
+        overload = admission.overload
+        self._waiting = WaitingCalls(overload, self._begin, self._refuse, self._unanswered)
         self._loop = asyncio.get_running_loop()
         self._is_ending = False
         self.number: int = self._front.bound_port
@@ -147,32 +110,53 @@ class NativePort:
                 return
 
     def _take(self, events: Sequence[tuple[Any, ...]], came: float) -> None:
-        calls, answers, create_task = self._calls, self._answers, self._loop.create_task
-        overload = self._admission.overload
-        is_late = overload.refuses(came, self._serving, self._open_calls)
+        calls, overload, room = self._calls, self._admission.overload, 0
+        if not overload.is_over:
+            serving = self._unanswered() - len(self._waiting)
+            room = overload.room(came, serving, self._open_calls)
         for kind, number, method, raw, peer in events:
             if kind == EVENT_CANCEL:
-                call = calls.get(number)
-                if call is not None and call.task is not None:
-                    call.is_cancelled = True
-                    call.task.cancel()
-                    if not call.has_begun:  # its task never runs, and cannot do this
-                        del calls[number]
-                        call.task = None
+                self._cancel(number)
             elif self._is_ending:
-                self._fail(number, grpc.StatusCode.UNAVAILABLE, "the server stops")
+                self._fail(number, grpc.StatusCode.UNAVAILABLE, ENDING)
             elif len(raw) > self._message_bytes_max:
                 message = f"a message has at most {self._message_bytes_max} bytes, not {len(raw)}"
                 self._fail(number, grpc.StatusCode.RESOURCE_EXHAUSTED, message)
-            elif is_late and not self._is_spared[method]:
-                overload.count(answers[method][0])
-                self._front.fail(number, *OVERLOADED)
             else:
-                path, answer = answers[method]
-                calls[number] = call = NativeCall(path, peer)
-                call.task = create_task(self._serve(number, call, answer, raw))
+                path, answer = self._answers[method]
+                calls[number] = call = NativeCall(path, answer, peer)
+                one = Waiting(number, call, raw, came)
+                if self._is_spared[method]:
+                    self._begin(one)
+                elif overload.is_over:
+                    self._waiting.add(one)
+                elif room:
+                    room -= 1
+                    self._begin(one)
+                else:
+                    self._refuse(one)
+        self._waiting.go_on()
 
-    def _serving(self) -> int:
+    def _begin(self, one: Waiting) -> None:
+        one.call.task = self._loop.create_task(self._serve(one.number, one.call, one.raw))
+
+    def _refuse(self, one: Waiting) -> None:
+        del self._calls[one.number]
+        self._admission.overload.count(one.call.path)
+        self._front.fail(one.number, *OVERLOADED)
+
+    def _cancel(self, number: int) -> None:
+        call = self._calls.get(number)
+        if call is None:
+            return
+        call.is_cancelled = True
+        if call.task is not None:
+            call.task.cancel()
+        if not call.has_begun:  # its task never runs, and cannot do this
+            del self._calls[number]
+            call.task = None
+
+    def _unanswered(self) -> int:
         """Returns how many calls are not answered yet, without those that wait for jobs."""
         return len(self._calls) - len(self._admission.pulls)
 
@@ -190,10 +174,10 @@ class NativePort:
             if details is not None and call is not None:
                 call.metadata = details[0]
 
-    async def _serve(self, number: int, call: NativeCall, answer: UnaryAnswer, raw: bytes) -> None:
+    async def _serve(self, number: int, call: NativeCall, raw: bytes) -> None:
         call.has_begun = True
         try:
-            reply = await answer(raw, call)
+            reply = await call.answer(raw, call)
             if call.status is not None:
                 self._front.fail(number, *call.status)
             elif self._front.respond(number, reply):
@@ -212,6 +196,9 @@ class NativePort:
     async def end_calls(self, grace_seconds: float) -> None:
         """Takes no more calls, waits up to `grace_seconds` for open ones, then cancels them."""
         self._is_ending = True
+        for one in self._waiting.take_all():
+            del self._calls[one.number]
+            self._fail(one.number, grpc.StatusCode.UNAVAILABLE, ENDING)
         tasks = [call.task for call in self._calls.values() if call.task is not None]
         if tasks:
             await asyncio.wait(tasks, timeout=grace_seconds)

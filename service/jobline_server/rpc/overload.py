@@ -2,14 +2,15 @@
 
 Callers that do not wait for each other can send more than a server does. Without a bound each call
 waits behind all before it: soon for seconds, until its caller has given up, and what is done is
-done for nobody. So once calls have waited long for the loop for a while, only as many are accepted
-as are done soon; the others are refused with TOO_MANY_CALLS, which costs a part of a push.
+done for nobody. So once calls have begun late for a while, only as many are accepted as are done
+soon, and the others are refused with TOO_MANY_CALLS, which costs a part of a push. Those that
+already wait are refused, too: else each call would go on waiting behind them.
 
-A refusal is a reply, too, and the transport shares the processor: so what counts is how many calls
-are open there, from their first byte to the last one of their reply.
+A refusal is a reply, too, and the transport shares the processor: if it has many calls open, from
+their first byte to the last one of their reply, it is left more of the time.
 
-One long step of the loop, or a process that stood still, is no overload: calls are late then, but
-those after them are not. Nor are a few callers with large calls, who wait for their replies.
+A crowd that comes at once, after a process stood still perhaps, is no overload: those who come
+after it are not late. Nor are a few callers with large calls, who wait for their replies.
 """
 
 from __future__ import annotations
@@ -24,16 +25,18 @@ from jobline_server.telemetry.log import logger
 
 LOG = logger("rpc")
 
-# A call that waited this long for the loop is late.
+# A call that has not begun after this time is late.
 LATE_SECONDS = 0.025
 # It is overload once calls have been late for this long, without a pause of the second length,
-# while this many were open.
-ALL_LATE_SECONDS = 0.2
+# while this many were open; and if one is late that came after the first late one.
+ALL_LATE_SECONDS = 0.1
 PAUSE_SECONDS = 0.1
-CALLS_MIN = 2_000
-# In an overload, so many are open; beyond that, a few are served, however many are refused.
-OVERLOADED_CALLS_MAX = 128
-SERVED_MIN = 8
+CALLS_MIN = 1_000
+# In an overload, so many are served at once, which is enough for one commit; unless as many as the
+# second number are open in the transport, too: then a few are, however many are refused.
+SERVED_MAX = 32
+OPEN_MAX = 256
+SERVED_MIN = 2
 # It is over after so long without a refusal.
 CALM_SECONDS = 2.0
 
@@ -68,36 +71,40 @@ class Overload:
         """Returns the time at which a call comes."""
         return self._clock()
 
-    def refuses(self, came: float, serving: Count, open_calls: Count) -> bool:
-        """Returns whether calls that came at a time, and that the loop takes now, are refused.
-        `serving`: the calls that are not answered yet; `open_calls` also counts what the transport
-        has to send, and takes a tenth of a millisecond.
+    def begins(self, came: float, open_calls: Count) -> bool:
+        """Returns whether an overload begins, as the next call to be served came at a time."""
+        now = self._clock()
+        if now - came < LATE_SECONDS:
+            return False
+        if now - self._late_at > PAUSE_SECONDS:
+            self._late_since = now
+        self._late_at = now
+        if now - self._late_since < ALL_LATE_SECONDS or came < self._late_since:
+            return False
+        if open_calls() < CALLS_MIN:
+            return False
+        self.is_over, self._refused_at = False, now
+        LOG.warning("overload: calls are refused", late_seconds=round(now - came, 3))
+        return True
+
+    def room(self, came: float, serving: int, open_calls: Count) -> int:
+        """Returns how many calls that came at a time may begin in an overload; the others are
+        refused. `serving`: those that are not answered yet; `open_calls` also counts what the
+        transport has to send, and takes a tenth of a millisecond.
         """
         now = self._clock()
-        is_late = now - came >= LATE_SECONDS
-        if self.is_over:
-            return is_late and self._begins(now, now - came, open_calls)
-        if serving() >= SERVED_MIN and (is_late or open_calls() >= OVERLOADED_CALLS_MAX):
-            self._refused_at = now
-            return True
         if now - self._refused_at >= CALM_SECONDS:
             self.is_over = True
             LOG.warning("no more overload", refused=self.refused)
-        return False
+        room = SERVED_MAX - serving
+        if room > 0 and (now - came >= LATE_SECONDS or open_calls() >= OPEN_MAX):
+            room = SERVED_MIN - serving
+        return max(room, 0)
 
     def count(self, path: str) -> None:
         """Counts a call that is refused."""
         self.refused += 1
+        self._refused_at = self._clock()
         meter = self._meters.of(*path[1:].split("/"))
         meter.begin()
         meter.end("RESOURCE_EXHAUSTED", 0.0)
-
-    def _begins(self, now: float, late_seconds: float, open_calls: Count) -> bool:
-        if now - self._late_at > PAUSE_SECONDS:
-            self._late_since = now
-        self._late_at = now
-        if now - self._late_since < ALL_LATE_SECONDS or open_calls() < CALLS_MIN:
-            return False
-        self.is_over, self._refused_at = False, now
-        LOG.warning("overload: calls are refused", late_seconds=round(late_seconds, 3))
-        return True

@@ -10,13 +10,14 @@ from jobline_server.rpc.overload import (
     CALLS_MIN,
     CALM_SECONDS,
     LATE_SECONDS,
-    OVERLOADED_CALLS_MAX,
+    OPEN_MAX,
+    SERVED_MAX,
     SERVED_MIN,
     Overload,
 )
 from jobline_server.telemetry.calls import CallMeters
 
-MANY = CALLS_MIN
+PUSH = "/jobline.v1.JobService/Push"
 
 
 class World:
@@ -27,22 +28,27 @@ class World:
         self.meters = CallMeters()
         self.overload = Overload(self.meters, lambda: self.now)
 
-    def take(self, waited: float, open_calls: int = MANY, serving: int = 100) -> bool:
+    def next_begins(self, waited: float, open_calls: int = CALLS_MIN) -> bool:
+        """The next call begins, which came some time ago."""
         self.now += 0.01
-        return self.overload.refuses(self.now - waited, lambda: serving, lambda: open_calls)
+        return self.overload.begins(self.now - waited, lambda: open_calls)
+
+    def room(self, waited: float = 0.001, serving: int = 0, open_calls: int = 0) -> int:
+        self.now += 0.01
+        return self.overload.room(self.now - waited, serving, lambda: open_calls)
 
     def overloaded(self) -> World:
         """After calls were late for long."""
-        while not self.take(0.05):
+        while not self.next_begins(0.05):
             assert self.now < 101
         return self
 
 
-def test_calls_are_refused_once_they_have_been_late_for_long() -> None:
+def test_it_is_overload_once_calls_have_been_late_for_long() -> None:
     world = World()
-    first = [world.take(0.05) for _ in range(round(ALL_LATE_SECONDS / 0.01))]
+    first = [world.next_begins(0.05) for _ in range(round(ALL_LATE_SECONDS / 0.01))]
     assert not any(first)
-    assert world.take(0.05)
+    assert world.next_begins(0.05)
     assert not world.overload.is_over
 
 
@@ -50,29 +56,39 @@ def test_one_long_step_is_no_overload() -> None:
     """Of the loop, or of a process that stood still: the calls after it are not late."""
     world = World()
     for _ in range(20):
-        assert not world.take(10.0)
+        assert not world.next_begins(10.0)
         world.now += 0.5
-        assert not any(world.take(0.001) for _ in range(20))
+        assert not any(world.next_begins(0.001) for _ in range(20))
+    assert world.overload.is_over
+
+
+def test_a_crowd_that_comes_at_once_is_no_overload() -> None:
+    """However long it takes to serve it: no call is late that came later."""
+    world = World()
+    came = world.now
+    assert not any(world.next_begins(world.now - came, 10_000) for _ in range(300))
+    assert not any(world.next_begins(0.001) for _ in range(20))
     assert world.overload.is_over
 
 
 def test_few_callers_with_large_calls_are_no_overload() -> None:
     world = World()
-    assert not any(world.take(0.5, open_calls=CALLS_MIN - 1) for _ in range(200))
+    assert not any(world.next_begins(0.5, open_calls=CALLS_MIN - 1) for _ in range(200))
 
 
 def test_in_an_overload_as_many_are_accepted_as_are_done_soon() -> None:
     world = World().overloaded()
-    assert not world.take(0.001, open_calls=OVERLOADED_CALLS_MAX - 1)
-    assert world.take(0.001, open_calls=OVERLOADED_CALLS_MAX)
-    assert world.take(LATE_SECONDS + 0.001, open_calls=1)
+    assert world.room(serving=SERVED_MAX - 10) == 10
+    assert world.room(serving=SERVED_MAX) == 0
+    assert world.room(serving=SERVED_MAX + 50) == 0
 
 
-def test_a_few_are_served_however_many_are_refused() -> None:
+@pytest.mark.parametrize(("waited", "open_calls"), [(LATE_SECONDS, 0), (0.001, OPEN_MAX)])
+def test_a_few_are_served_however_many_are_refused(waited: float, open_calls: int) -> None:
     """Else callers that go on at that rate would have nothing served at all."""
     world = World().overloaded()
-    assert not world.take(0.5, open_calls=100_000, serving=SERVED_MIN - 1)
-    assert world.take(0.5, open_calls=100_000, serving=SERVED_MIN)
+    assert world.room(waited, 0, open_calls) == SERVED_MIN
+    assert world.room(waited, SERVED_MIN, open_calls) == 0
 
 
 def test_it_is_over_after_some_calm(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,11 +102,21 @@ def test_it_is_over_after_some_calm(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(overload, "LOG", Log())
     world = World().overloaded()
     for _ in range(100):
-        assert world.take(0.05)
+        world.room(serving=SERVED_MAX)
+        world.overload.count(PUSH)
     for _ in range(round(CALM_SECONDS / 0.01) - 1):
-        assert not world.take(0.001, open_calls=1)
+        world.room()
     assert lines == ["overload: calls are refused"]
-    for _ in range(3):
-        assert not world.take(0.001, open_calls=1)
-    assert not world.take(0.001, open_calls=OVERLOADED_CALLS_MAX)
+    while not world.overload.is_over:
+        world.room()
+        assert world.now < 104
     assert lines == ["overload: calls are refused", "no more overload"]
+
+
+def test_refused_calls_are_counted() -> None:
+    world = World().overloaded()
+    for _ in range(3):
+        world.overload.count(PUSH)
+    meter = world.meters.of("jobline.v1.JobService", "Push")
+    assert (world.overload.refused, meter.started, meter.in_flight) == (3, 3, 0)
+    assert meter.ended == {"RESOURCE_EXHAUSTED": 3}

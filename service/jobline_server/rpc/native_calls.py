@@ -1,0 +1,149 @@
+"""Unary calls of the native transport, from when they come until they are answered.
+
+If all calls that came in one iteration of the loop began in the next, the iterations of a busy loop
+would grow with what comes in them, and what takes several (a commit has five) would wait for as
+many calls. So only some begin in each. The others wait here, where an overload finds them not begun
+and can refuse them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, NoReturn
+
+import grpc
+from grpc import aio
+
+from jobline_server.rpc.guard import UnaryAnswer
+from jobline_server.rpc.overload import Overload
+
+# Calls that begin in an iteration of the loop: some milliseconds of pushes. Fewer would part those
+# who come together and share a commit.
+BEGUN_AT_ONCE = 64
+
+Metadata = Sequence[tuple[str, str | bytes]]
+
+
+class NativeCall:
+    """A unary call that is not answered yet; its handler gets it in place of gRPC's context."""
+
+    __slots__ = (
+        "_peer",
+        "answer",
+        "has_begun",
+        "is_cancelled",
+        "metadata",
+        "path",
+        "status",
+        "task",
+    )
+
+    metadata: Metadata
+    """Set only where handlers ask who calls."""
+
+    def __init__(self, path: str, answer: UnaryAnswer, peer: str) -> None:
+        self.path = path
+        self.answer = answer
+        self._peer = peer
+        self.task: asyncio.Task[None] | None = None
+        self.has_begun = False
+        # Its caller is gone, or its deadline has passed.
+        self.is_cancelled = False
+        self.status: tuple[int, str, list[tuple[str, str | bytes]]] | None = None
+
+    def peer(self) -> str:
+        """Returns who calls, as `ServicerContext.peer` does."""
+        return self._peer
+
+    def invocation_metadata(self) -> Metadata:
+        """Returns the metadata of the call."""
+        return self.metadata
+
+    def auth_context(self) -> Mapping[str, Sequence[bytes]]:
+        """Returns nothing: there are no certificates without TLS."""
+        return {}
+
+    async def abort(
+        self,
+        code: grpc.StatusCode,
+        details: str = "",
+        trailing_metadata: Sequence[tuple[str, str | bytes]] = (),
+    ) -> NoReturn:
+        """Ends the call with a status, as `ServicerContext.abort` does."""
+        self.status = (code.value[0], details, list(trailing_metadata))
+        raise aio.AbortError("Locally aborted.")
+
+
+class Waiting(NamedTuple):
+    """A call that has not begun: its number, its message, and when it came."""
+
+    number: int
+    call: NativeCall
+    raw: bytes
+    came: float
+
+
+class WaitingCalls:
+    """The calls of one port. `begin` and `refuse` take them from here; `count_open` counts those
+    that are not answered, these included.
+    """
+
+    __slots__ = (
+        "_begin",
+        "_count_open",
+        "_is_going_on",
+        "_loop",
+        "_overload",
+        "_refuse",
+        "_waiting",
+    )
+
+    def __init__(
+        self,
+        overload: Overload,
+        begin: Callable[[Waiting], None],
+        refuse: Callable[[Waiting], None],
+        count_open: Callable[[], int],
+    ) -> None:
+        self._overload = overload
+        self._begin = begin
+        self._refuse = refuse
+        self._count_open = count_open
+        self._loop = asyncio.get_running_loop()
+        self._waiting: deque[Waiting] = deque()
+        self._is_going_on = False
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def add(self, call: Waiting) -> None:
+        """Adds a call; `go_on` begins it once those before it have begun."""
+        self._waiting.append(call)
+
+    def go_on(self) -> None:
+        """Begins the next ones, unless this iteration has begun its share."""
+        if not self._is_going_on:
+            self._begin_some()
+
+    def take_all(self) -> list[Waiting]:
+        """Removes and returns all that have not begun."""
+        taken = [one for one in self._waiting if not one.call.is_cancelled]
+        self._waiting.clear()
+        return taken
+
+    def _begin_some(self) -> None:
+        self._is_going_on = False
+        waiting = self._waiting
+        if waiting and self._overload.begins(waiting[0].came, self._count_open):
+            for one in self.take_all():
+                self._refuse(one)
+            return
+        for _ in range(min(BEGUN_AT_ONCE, len(waiting))):
+            one = waiting.popleft()
+            if not one.call.is_cancelled:
+                self._begin(one)
+        if waiting:
+            self._is_going_on = True
+            self._loop.call_soon(self._begin_some)

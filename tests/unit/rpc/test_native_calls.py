@@ -1,0 +1,107 @@
+"""Calls that wait until they begin: in their order, some in each iteration of the loop."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from jobline_server.rpc import native_calls
+from jobline_server.rpc.native_calls import NativeCall, Waiting, WaitingCalls
+from jobline_server.rpc.overload import CALLS_MIN, Overload
+from jobline_server.telemetry.calls import CallMeters
+
+AT_ONCE = 3
+
+
+class World:
+    """Calls that come, and what became of them, by their numbers."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.begun: list[int] = []
+        self.refused: list[int] = []
+        self.open_calls = 0
+        self.overload = Overload(CallMeters(), lambda: self.now)
+        self.waiting = WaitingCalls(
+            self.overload,
+            lambda one: self.begun.append(one.number),
+            lambda one: self.refused.append(one.number),
+            lambda: self.open_calls,
+        )
+
+    def come(self, *numbers: int) -> dict[int, NativeCall]:
+        """So many calls come in one batch."""
+        calls = {number: NativeCall("/a.B/C", answer, "peer") for number in numbers}
+        for number, call in calls.items():
+            self.waiting.add(Waiting(number, call, b"", self.now))
+        self.waiting.go_on()
+        return calls
+
+
+async def answer(_raw: bytes, _context: object) -> bytes:
+    return b""
+
+
+@pytest.fixture
+async def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    monkeypatch.setattr(native_calls, "BEGUN_AT_ONCE", AT_ONCE)
+    return World()
+
+
+async def test_few_calls_begin_at_once(world: World) -> None:
+    world.come(1, 2)
+    world.come(3)
+    assert world.begun == [1, 2, 3]
+
+
+async def test_many_calls_begin_in_their_order_some_in_each_iteration(world: World) -> None:
+    world.come(*range(7))
+    assert world.begun == [0, 1, 2]
+    await asyncio.sleep(0)
+    assert world.begun == [0, 1, 2, 3, 4, 5]
+    await asyncio.sleep(0)
+    assert world.begun == [*range(7)]
+    assert not len(world.waiting)
+
+
+async def test_those_who_come_later_wait_behind_them(world: World) -> None:
+    """And an iteration begins its share once, however many batches come in it."""
+    world.come(*range(4))
+    world.come(4, 5)
+    assert world.begun == [0, 1, 2]
+    await asyncio.sleep(0)
+    assert world.begun == [*range(6)]
+
+
+async def test_a_call_that_was_given_up_never_begins(world: World) -> None:
+    calls = world.come(*range(6))
+    calls[4].is_cancelled = True
+    await asyncio.sleep(0)
+    assert world.begun == [0, 1, 2, 3, 5]
+    assert not world.refused
+
+
+async def test_in_an_overload_those_who_wait_are_refused(world: World) -> None:
+    """Each but the one that was given up, and at once: they would keep others waiting."""
+    world.open_calls = CALLS_MIN
+    while world.overload.is_over:
+        calls = world.come(*range(100))
+        next(reversed(calls.values())).is_cancelled = True
+        world.now += 0.05
+        await asyncio.sleep(0)
+        assert world.now < 110
+    assert not len(world.waiting)
+    assert world.refused[-1] == 98
+    begun = len(world.begun)
+    await asyncio.sleep(0)
+    assert len(world.begun) == begun
+
+
+async def test_at_a_stop_nothing_more_begins(world: World) -> None:
+    calls = world.come(*range(9))
+    calls[8].is_cancelled = True
+    left = [one.number for one in world.waiting.take_all()]
+    await asyncio.sleep(0)
+    assert left == [3, 4, 5, 6, 7]
+    assert world.begun == [0, 1, 2]
