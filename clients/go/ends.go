@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/grpc/codes"
+
 	"github.com/jobline/jobline/clients/go/joblinev1"
 )
 
@@ -35,10 +37,12 @@ type JobEnd struct {
 	EndedAt time.Time
 	// NotFound: there is no such job, or it was deleted meanwhile.
 	NotFound bool
+	// ResultHidden: there is a result, which the caller may not see without the verb read_payload.
+	ResultHidden bool
 }
 
 func endOf(m *joblinev1.WaitResponse) JobEnd {
-	end := JobEnd{ID: m.GetId(), State: m.GetState(), Result: m.GetResult(), Reason: m.GetReason(), NotFound: m.GetNotFound()}
+	end := JobEnd{ID: m.GetId(), State: m.GetState(), Result: m.GetResult(), Reason: m.GetReason(), NotFound: m.GetNotFound(), ResultHidden: m.GetResultHidden()}
 	if e := m.GetError(); e != nil {
 		end.Error = &JobError{Type: e.GetType(), Message: e.GetMessage(), Stack: e.GetStack(), Details: e.GetDetails()}
 	}
@@ -80,11 +84,22 @@ func (e *JobEnd) Err() error {
 }
 
 // ResultOf returns the result of a job that completed as a type: bytes for []byte, else from JSON.
-// It returns what Err returns for any other, and ErrCodec for a result of another type.
+// It returns what Err returns for any other, ErrCodec for a result of another type, and ErrPermissionDenied for one that
+// the caller may not see.
 func ResultOf[R any](end JobEnd) (R, error) {
 	var result R
 	if err := end.Err(); err != nil {
 		return result, err
 	}
+	if end.ResultHidden {
+		return result, hiddenResult(end.ID)
+	}
 	return result, decode(end.Result, &result)
+}
+
+// hiddenResult is the error of a result that the server has left out.
+func hiddenResult(id uint64) *Error {
+	err := newError(ErrPermissionDenied, "the result of job %d needs the verb read_payload for its queue", id)
+	err.Code, err.Reason, err.ID = codes.PermissionDenied, "RESULT_HIDDEN", id
+	return err
 }

@@ -76,6 +76,9 @@ func (c *Client) Partials(ctx context.Context, id uint64) iter.Seq2[Partial, err
 				end := endOf(response)
 				err = end.Err()
 			}
+			if err == nil && response.GetResultHidden() && response.GetPartialNumber() > 0 {
+				err = hiddenResult(id)
+			}
 			if err != nil {
 				yield(Partial{}, err)
 				return

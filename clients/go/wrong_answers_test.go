@@ -54,6 +54,22 @@ func TestAnswerOfAnotherJobOrOfOneThatGoesOnIsAnError(t *testing.T) {
 	}
 }
 
+func TestResultThatMayNotBeSeenIsNotTakenForNone(t *testing.T) {
+	f, client := startFake(t, stored, nil)
+	f.ends = []*joblinev1.WaitResponse{{Id: 7, State: jobline.StateCompleted, ResultHidden: true}}
+	end := must[jobline.JobEnd](t)(client.WaitOne(newContext(t), 7))
+	if result, err := jobline.ResultOf[int](end); !errors.Is(err, jobline.ErrPermissionDenied) {
+		t.Errorf("got %v, %v", result, err)
+	}
+	f, client = startFake(t, stored, nil)
+	f.ends = []*joblinev1.WaitResponse{{Id: 7, PartialNumber: 1, PartialDelivery: 1, ResultHidden: true}}
+	for piece, err := range client.Partials(newContext(t), 7) {
+		if !errors.Is(err, jobline.ErrPermissionDenied) {
+			t.Errorf("got %v, %v", piece, err)
+		}
+	}
+}
+
 func TestPushedPayloadsAreCounted(t *testing.T) {
 	f, client := startFake(t, stored, nil)
 	f.missing = 1

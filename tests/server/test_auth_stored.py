@@ -4,6 +4,7 @@ reply of those that do not exist, whatever is asked.
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Callable
 from typing import Any
 
@@ -158,6 +159,20 @@ async def test_contents_need_read_payload(world: World) -> None:
         full = str(await world.ask(world.root, rpc, **request))
         assert "secret" in full or rpc.startswith("FlowService"), rpc
     assert not [text for text in said if "secret" in text]
+
+
+@pytest.mark.parametrize("result", [b"secret", b""])
+async def test_a_result_that_is_left_out_is_said_to_be(world: World, result: bytes) -> None:
+    """Who lacks read_payload does not take the job for one that returned nothing."""
+    await world.push("shown")
+    job_id, delivery = await world.lease("shown")
+    item = {"id": job_id, "delivery": delivery, "result": b64encode(result).decode()}
+    await world.ask(world.root, "JobService/Ack", items=[item])
+    wait = {"ids": [job_id], "timeout": "1s"}
+    (shown,) = await world.ask(world.root, "JobService/Wait", **wait)
+    (cleared,) = await world.ask(world.looks, "JobService/Wait", **wait)
+    assert (shown.result, shown.result_hidden) == (result, False)
+    assert (cleared.result, cleared.result_hidden) == (b"", bool(result))
 
 
 async def test_conditions_on_contents_need_read_payload(world: World) -> None:

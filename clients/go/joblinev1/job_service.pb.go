@@ -3043,8 +3043,11 @@ type WaitResponse struct {
 	PartialNumber uint64 `protobuf:"varint,9,opt,name=partial_number,json=partialNumber,proto3" json:"partial_number,omitempty"`
 	// Output only. The lease's counter of the attempt that sent it. Another one means that the job began anew.
 	PartialDelivery uint64 `protobuf:"varint,10,opt,name=partial_delivery,json=partialDelivery,proto3" json:"partial_delivery,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// Output only. There is a result, or a piece of it, and the caller may not see it: `read_payload` of the
+	// job's queue is not allowed to them.
+	ResultHidden  bool `protobuf:"varint,11,opt,name=result_hidden,json=resultHidden,proto3" json:"result_hidden,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *WaitResponse) Reset() {
@@ -3145,6 +3148,13 @@ func (x *WaitResponse) GetPartialDelivery() uint64 {
 		return x.PartialDelivery
 	}
 	return 0
+}
+
+func (x *WaitResponse) GetResultHidden() bool {
+	if x != nil {
+		return x.ResultHidden
+	}
+	return false
 }
 
 // Asks for events.
@@ -3515,7 +3525,7 @@ const file_jobline_v1_job_service_proto_rawDesc = "" +
 	"\vWaitRequest\x12\x10\n" +
 	"\x03ids\x18\x01 \x03(\x04R\x03ids\x123\n" +
 	"\atimeout\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12\x1a\n" +
-	"\bpartials\x18\b \x01(\bR\bpartials\"\xfd\x02\n" +
+	"\bpartials\x18\b \x01(\bR\bpartials\"\xa2\x03\n" +
 	"\fWaitResponse\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12*\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x14.jobline.v1.JobStateR\x05state\x12\x16\n" +
@@ -3527,7 +3537,8 @@ const file_jobline_v1_job_service_proto_rawDesc = "" +
 	"\apartial\x18\b \x01(\fR\apartial\x12%\n" +
 	"\x0epartial_number\x18\t \x01(\x04R\rpartialNumber\x12)\n" +
 	"\x10partial_delivery\x18\n" +
-	" \x01(\x04R\x0fpartialDelivery\"\xb0\x01\n" +
+	" \x01(\x04R\x0fpartialDelivery\x12#\n" +
+	"\rresult_hidden\x18\v \x01(\bR\fresultHidden\"\xb0\x01\n" +
 	"\fWatchRequest\x12\x16\n" +
 	"\x06queues\x18\x01 \x03(\tR\x06queues\x12\x15\n" +
 	"\x06job_id\x18\x02 \x01(\x04R\x05jobId\x12+\n" +

@@ -161,6 +161,10 @@ class OperationNotFound(NotFound):
     """There is no such operation, or it is kept no longer."""
 
 
+class PermissionDenied(_Refused):
+    """The caller may not do this."""
+
+
 class FailedPrecondition(_Refused):
     """The state of the server, a queue or a job does not allow it."""
 
@@ -186,6 +190,7 @@ for _public in (
     WebhookNotFound,
     BatchNotFound,
     OperationNotFound,
+    PermissionDenied,
     FailedPrecondition,
     LeaseLost,
 ):

@@ -11,7 +11,13 @@ from typing import Any, Self
 
 from jobline import _codec as codec
 from jobline import _typed_json as typed_json
-from jobline._base_errors import CodecError, ErrorFacts, JoblineError, JobNotFound
+from jobline._base_errors import (
+    CodecError,
+    ErrorFacts,
+    JoblineError,
+    JobNotFound,
+    PermissionDenied,
+)
 from jobline._enums import EndReason, JobState, known
 from jobline._sealed_frames import is_frame, refuse_sealed
 from jobline._times import from_timestamp
@@ -39,10 +45,19 @@ class JobExpired(JobNotDone):
     """The job's time to live passed before it ran."""
 
 
+def hidden_result(job_id: int) -> PermissionDenied:
+    """Returns the error of a result that the server has left out."""
+    facts = ErrorFacts(reason="RESULT_HIDDEN", metadata={"id": str(job_id)})
+    return PermissionDenied(
+        f"the result of job {job_id} needs the verb read_payload for its queue", facts
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class JobEnd:
     """How one job ended. `state` is COMPLETED, DEAD, CANCELLED or EXPIRED; UNSPECIFIED if
-    `not_found`, with a `reason` if it was deleted during the wait.
+    `not_found`, with a `reason` if it was deleted during the wait. `result_hidden`: there is a
+    result, which the caller may not see.
     """
 
     id: int
@@ -52,6 +67,7 @@ class JobEnd:
     error: JobError | None = None
     ended_at: datetime | None = None
     not_found: bool = False
+    result_hidden: bool = False
 
     @classmethod
     def from_message(cls, message: job_service_pb2.WaitResponse) -> Self:
@@ -64,6 +80,7 @@ class JobEnd:
             error=JobError.from_message(message.error) if message.HasField("error") else None,
             ended_at=from_timestamp(message.ended_at) if message.HasField("ended_at") else None,
             not_found=message.not_found,
+            result_hidden=message.result_hidden,
         )
 
     @property
@@ -75,11 +92,14 @@ class JobEnd:
         """Returns the result: as the given type, or as JSON if it is JSON, else bytes; None if
         there is none.
 
-        Raises JobDead, JobCancelled, JobExpired or JobNotFound if the job did not complete, and
-        CodecError if its result is not of that type.
+        Raises JobDead, JobCancelled, JobExpired or JobNotFound if the job did not complete,
+        CodecError if its result is not of that type, and PermissionDenied if the caller may not see
+        it.
         """
         if not self.ok:
             raise self.exception()
+        if self.result_hidden:
+            raise hidden_result(self.id)
         if kind is not Any:
             return typed_json.decode_as(kind, self.result, codec.JSON) if self.result else None
         # A result travels without a content type; what the worker's client wrote is JSON or bytes.

@@ -23,6 +23,7 @@ from jobline._base_errors import (
     LimiterNotFound,
     NotFound,
     OperationNotFound,
+    PermissionDenied,
     QueueNotFound,
     ScheduleNotFound,
     SealError,
@@ -203,10 +204,6 @@ class OffsetGone(OutOfRange):
 
 class NotServed(_Refused):
     """Part of the protocol that this server does not serve yet; `field` names it."""
-
-
-class PermissionDenied(_Refused):
-    """The caller may not do this."""
 
 
 class Unauthenticated(_Refused):

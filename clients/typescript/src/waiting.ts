@@ -8,6 +8,7 @@ import {
   JobExpired,
   JobNotDone,
   JobNotFound,
+  PermissionDenied,
   TooLarge,
 } from "./errors.js";
 import { refuseNoId, refuseNoSignal } from "./given.js";
@@ -41,6 +42,8 @@ export interface JobEnd {
   readonly state: EnumName<typeof JobState> | "unspecified";
   /** What it returned. Throws KeyErased if the key that it was sealed with was erased. */
   readonly result: Uint8Array;
+  /** Whether there is a result, which the caller may not see without the verb `read_payload`. */
+  readonly resultHidden: boolean;
   /** Why it ended other than well. */
   readonly reason: EnumName<typeof EndReason> | "unspecified";
   /** The last error. */
@@ -49,8 +52,18 @@ export interface JobEnd {
   readonly endedAt: Date | undefined;
 }
 
-/** Returns the JSON of a result; throws JobDead, JobCancelled, JobExpired or JobNotFound without one. */
+/**
+ * Returns the JSON of a result; throws JobDead, JobCancelled, JobExpired or JobNotFound without one, and
+ * PermissionDenied for one that the caller may not see.
+ */
 export function resultOf(end: JobEnd, decode: (data: Uint8Array) => unknown = decodeJson): unknown {
+  if (end.resultHidden) {
+    throw new PermissionDenied(`the result of job ${end.id} needs the verb read_payload for its queue`, {
+      reason: "RESULT_HIDDEN",
+      code: "PERMISSION_DENIED",
+      metadata: { id: String(end.id) },
+    });
+  }
   if (end.state === "completed") return decode(end.result);
   const facts: ErrorFacts = {
     reason: end.reason === "unspecified" ? "" : end.reason.toUpperCase(),
@@ -97,6 +110,7 @@ function endOf(response: WaitResponse, codec: PayloadCodec | undefined): JobEnd 
     get result() {
       return opened(codec, response.result).data;
     },
+    resultHidden: response.resultHidden,
     reason: nameOf(EndReason, response.reason),
     error: response.error,
     endedAt: dateOf(response.endedAt),

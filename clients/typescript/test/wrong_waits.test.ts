@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fromBinary, type MessageInitShape } from "@bufbuild/protobuf";
-import { Client, Internal, type JobEnd, WaitTimeout } from "@jobline/client";
+import { Client, Internal, type JobEnd, PermissionDenied, WaitTimeout } from "@jobline/client";
 import { JobState, WaitRequestSchema, WaitResponseSchema } from "@jobline/client/v1";
 import { type Answers, bytesOf, fakeServer } from "./fake_server.js";
 
@@ -53,3 +53,14 @@ for (const [what, end] of Object.entries({
     await client.close();
   });
 }
+
+test("a result that the caller may not see is not taken for none", async () => {
+  const { client } = await waiting([{ id: 5n, state: JobState.COMPLETED, resultHidden: true }]);
+  await assert.rejects(client.result("kind", 5n), (error) => {
+    assert.ok(error instanceof PermissionDenied);
+    assert.match(error.message, /^the result of job 5 needs the verb read_payload/);
+    return true;
+  });
+  assert.equal((await client.wait(5n)).resultHidden, true);
+  await client.close();
+});

@@ -22,7 +22,7 @@ from jobline._status import (
     raise_unknown,
 )
 from jobline._stream.frames import goaway_of
-from jobline.v1 import errors_pb2
+from jobline.v1 import errors_pb2, job_pb2
 from jobline.v1 import job_service_pb2 as pb
 
 
@@ -157,6 +157,15 @@ def test_a_job_that_is_not_there_is_not_found():
     """Its retention has passed, or it never was."""
     with pytest.raises(jobline.JobNotFound):
         JobEnd(7, JobState.UNSPECIFIED, not_found=True).value()
+
+
+def test_a_result_that_may_not_be_seen_is_not_taken_for_none():
+    completed = job_pb2.JOB_STATE_COMPLETED
+    end = JobEnd.from_message(pb.WaitResponse(id=7, state=completed, result_hidden=True))
+    assert (end.ok, end.result) == (True, b"")
+    with pytest.raises(jobline.PermissionDenied, match="job 7 needs the verb read_payload"):
+        end.value()
+    assert JobEnd(7, JobState.COMPLETED).value() is None
 
 
 def test_all_errors_are_exported_and_of_one_tree():

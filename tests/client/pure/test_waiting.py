@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jobline import Internal
+from jobline import Internal, PermissionDenied
 from jobline._requests import Watching
 from jobline._wait.waiting import Waiting
 from jobline.v1 import event_pb2, job_pb2
@@ -40,6 +40,13 @@ def test_nothing_is_asked_when_everything_was_told():
     waiting.request(100.0)
     waiting.take(ended(1))
     assert waiting.request(101.0) is None
+
+
+def test_a_piece_that_may_not_be_seen_is_refused():
+    waiting = Waiting(0.0, [7], 10, partials=True)
+    piece = pb.WaitResponse(id=7, partial_number=1, partial_delivery=1, result_hidden=True)
+    with pytest.raises(PermissionDenied, match="read_payload"):
+        waiting.take_piece(piece)
 
 
 def test_pieces_that_come_again_on_a_new_connection_are_not_given_twice():

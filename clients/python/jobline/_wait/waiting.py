@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from jobline._arguments import message_of
 from jobline._enums import JobState
-from jobline._job_end import JobEnd
+from jobline._job_end import JobEnd, hidden_result
 from jobline._partial import Partial
 from jobline._requests import NOT_OURS
 from jobline._times import Seconds, seconds_of, to_duration
@@ -100,8 +100,11 @@ class Waiting:
 
     def take_piece(self, response: pb.WaitResponse) -> Partial | None:
         """Handles a response; returns the piece in it, None if it has none, or one that came
-        before. Raises Internal as `take` does.
+        before. Raises Internal as `take` does, and PermissionDenied for a piece that the caller may
+        not see.
         """
+        if response.result_hidden and response.partial_number:
+            raise hidden_result(response.id)
         if not response.partial:
             self.take(response)
             return None

@@ -1697,6 +1697,7 @@ class WaitResponse(_message.Message):
     PARTIAL_FIELD_NUMBER: _builtins.int
     PARTIAL_NUMBER_FIELD_NUMBER: _builtins.int
     PARTIAL_DELIVERY_FIELD_NUMBER: _builtins.int
+    RESULT_HIDDEN_FIELD_NUMBER: _builtins.int
     id: _builtins.int
     """Output only. The job."""
     state: _job_pb2.JobState.ValueType
@@ -1719,6 +1720,10 @@ class WaitResponse(_message.Message):
     """
     partial_delivery: _builtins.int
     """Output only. The lease's counter of the attempt that sent it. Another one means that the job began anew."""
+    result_hidden: _builtins.bool
+    """Output only. There is a result, or a piece of it, and the caller may not see it: `read_payload` of the
+    job's queue is not allowed to them.
+    """
     @_builtins.property
     def error(self) -> _job_pb2.JobError:
         """Output only. The last error."""
@@ -1740,10 +1745,11 @@ class WaitResponse(_message.Message):
         partial: _builtins.bytes = ...,
         partial_number: _builtins.int = ...,
         partial_delivery: _builtins.int = ...,
+        result_hidden: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["ended_at", b"ended_at", "error", b"error"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ended_at", b"ended_at", "error", b"error", "id", b"id", "not_found", b"not_found", "partial", b"partial", "partial_delivery", b"partial_delivery", "partial_number", b"partial_number", "reason", b"reason", "result", b"result", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ended_at", b"ended_at", "error", b"error", "id", b"id", "not_found", b"not_found", "partial", b"partial", "partial_delivery", b"partial_delivery", "partial_number", b"partial_number", "reason", b"reason", "result", b"result", "result_hidden", b"result_hidden", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

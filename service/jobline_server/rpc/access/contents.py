@@ -81,9 +81,13 @@ def show_flow(ask: Ask, reply: Any) -> Any:
 
 
 def show_waited(ask: Ask, reply: Any) -> Any:
-    """Shows how a job ended, or a piece of its result."""
+    """Shows how a job ended, or a piece of its result. One that is left out is said to be: without
+    it the caller would take the job for one that returned nothing.
+    """
     if reply.id in ask.shut:
+        is_hidden = bool(reply.result or reply.partial)
         clear(reply)
+        reply.result_hidden = is_hidden
     return reply
 
 
