@@ -166,7 +166,9 @@ func (s *Session) take(jobs []*Job, leaseMillis int64, isRepeated bool, received
 	}
 }
 
-// hasRoom reports whether the server may send one more job.
+// hasRoom reports whether the server may send one more job. A correct one may send the largest window again beside what
+// is held: it counts a lease no more that a handler has ended by a call of its own, and the worker holds it until that
+// handler returns.
 func (s *Session) hasRoom() bool {
 	return len(s.held) < s.jobsMax() && s.heldBytes < 2*s.largest.bytes+surplusBytes
 }

@@ -58,7 +58,9 @@ class Received:
 
 def refuse_surplus(frame: pb.StreamResponse, held: int, window: int) -> None:
     """Raises Internal for far more jobs than were asked for beside those that are held: a server
-    that goes on so would fill the memory.
+    that goes on so would fill the memory. `window` is the largest that was asked for. A correct
+    server may send as many jobs again: it counts a lease no more that a handler has ended by a call
+    of its own, and the worker holds it until that handler returns.
     """
     jobs = held + len(frame.jobs) + sum([len(run.payloads) for run in frame.runs])
     if jobs > 2 * window + _SURPLUS_JOBS:

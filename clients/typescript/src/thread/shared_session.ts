@@ -80,10 +80,10 @@ export class SharedSession {
     this.count(isHeld ? counter : Counter.LOST);
   }
 
-  /** Handles a frame of the server and returns what it brought. Throws Internal for more jobs than it may bring. */
+  /** Handles a frame of the server and returns what it brought. Throws Internal for far too many jobs. */
   handleFrame(frame: StreamResponse): Received {
     const now = performance.now();
-    refuseTooMany(frame, this.session.held, this.windowMax);
+    refuseTooMany(frame, this.session.held.size, this.windowMax);
     const received = this.session.handleFrame(now, frame);
     if (this.isDraining || this.isPaused) this.releaseReceived(received);
     for (const report of received.reports) this.countLate(report);
