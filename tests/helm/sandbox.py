@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -84,16 +84,15 @@ def user(uid: int) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Running:
-    """A server in a sandbox."""
+    """A program in a sandbox, a server mostly; `ready` is its first line."""
 
     process: subprocess.Popen[str]
     ready: dict[str, object]
 
     @property
     def pid(self) -> int:
-        """The id of the server, as the machine counts. Bubblewrap waits for it."""
-        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
-        return int(children.read_text().split()[0])
+        """The id of the program, as the machine counts. Bubblewrap waits for it."""
+        return children_of(self.process)[0]
 
     def status(self) -> dict[str, str]:
         """What the kernel says of the server's process."""
@@ -110,6 +109,30 @@ class Running:
         return self.process.wait(STOP_SECONDS)
 
 
+def children_of(process: subprocess.Popen[str]) -> list[int]:
+    """The ids of the processes that a process has started."""
+    with suppress(OSError):
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        return [int(word) for word in children.read_text().split()]
+    return []
+
+
+@contextmanager
+def ended(process: subprocess.Popen[str]) -> Iterator[subprocess.Popen[str]]:
+    """Ends a sandbox with the block, whatever became of it. The program first: one that has become
+    another user does not die with Bubblewrap.
+    """
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            for pid in children_of(process):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            process.kill()
+        process.communicate()
+
+
 @contextmanager
 def serving(sandbox: Sandbox, words: Sequence[str], log: Path) -> Iterator[Running]:
     """Runs a server inside, from its line of readiness to the end of the block."""
@@ -118,12 +141,7 @@ def serving(sandbox: Sandbox, words: Sequence[str], log: Path) -> Iterator[Runni
             sandbox.command(words), stdout=subprocess.PIPE, stderr=stderr, text=True
         )
     assert process.stdout is not None
-    try:
+    with ended(process):
         line = process.stdout.readline()
         assert line, log.read_text()
         yield Running(process, json.loads(line))
-    finally:
-        if process.poll() is None:
-            process.kill()
-        process.wait()
-        process.stdout.close()

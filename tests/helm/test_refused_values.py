@@ -89,6 +89,24 @@ BAD: list[tuple[Object, str]] = [
         },
         "workers.mail.keda needs tls.clientCa",
     ),
+    (
+        {
+            "tls": {"existingSecret": "own", "clientCa": {"existingSecret": "theirs"}},
+            "workers": {"mail": {"image": WORKER}},
+        },
+        "workers.mail needs clientCertificate",
+    ),
+    (
+        {
+            "tls": {"existingSecret": "own", "clientCa": {"existingSecret": "theirs"}},
+            "serviceMonitor": {"enabled": True},
+        },
+        "serviceMonitor needs tls.clientCertificate",
+    ),
+    (
+        {"auth": {"existingSecret": "keys"}, "serviceMonitor": {"enabled": True}},
+        "serviceMonitor needs token.existingSecret",
+    ),
 ]  # fmt: skip
 
 

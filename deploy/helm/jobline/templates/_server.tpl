@@ -71,10 +71,9 @@ livenessProbe:
 {{- end }}
 {{- with .Values.auth }}
 {{- if .existingSecret }}
+# All of it: the file may name others beside it, the keys of an issuer for example.
 - name: auth
-  secret:
-    secretName: {{ quote .existingSecret }}
-    items: [{key: {{ quote .key }}, path: {{ quote .key }}}]
+  secret: {secretName: {{ quote .existingSecret }}}
 {{- end }}
 {{- end }}
 {{- if and .Values.backup.enabled (not .Values.backup.to) }}

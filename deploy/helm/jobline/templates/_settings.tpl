@@ -55,7 +55,19 @@ backup_keep = {{ int64 .keep }}
 {{- if and .Values.prometheusRule.enabled (not .Values.serviceMonitor.enabled) -}}
 {{- fail "prometheusRule needs serviceMonitor.enabled: its alerts are about the metrics that it scrapes" -}}
 {{- end -}}
+{{- $certificate := .Values.tls.clientCertificate.existingSecret -}}
+{{- $asks := .Values.tls.clientCa.existingSecret -}}
+{{- if and .Values.serviceMonitor.enabled $asks (not $certificate) -}}
+{{- fail "serviceMonitor needs tls.clientCertificate where tls.clientCa is set: the server lets nobody in without a certificate" -}}
+{{- end -}}
+{{- if and .Values.serviceMonitor.enabled .Values.auth.existingSecret (not .Values.serviceMonitor.token.existingSecret) (not (and $asks $certificate)) -}}
+{{- fail "serviceMonitor needs token.existingSecret where auth is set: Prometheus has nothing else to show" -}}
+{{- end -}}
 {{- range $name, $worker := .Values.workers -}}
+{{- $own := (default dict $worker.clientCertificate).existingSecret -}}
+{{- if and $asks (not (include "jobline.clientSecret" (dict "root" $ "own" $own))) -}}
+{{- fail (printf "workers.%s needs clientCertificate, or tls.clientCertificate, where tls.clientCa is set: the server lets nobody in without a certificate" $name) -}}
+{{- end -}}
 {{- $keda := default dict $worker.keda -}}
 {{- if and $keda.enabled $.Values.auth.existingSecret -}}
 {{- if not (include "jobline.clientSecret" (dict "root" $ "own" $keda.existingSecret)) -}}
