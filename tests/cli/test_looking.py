@@ -1,23 +1,17 @@
-"""Commands that look at the server: stats, workers, top, tail, doctor; and dev, help."""
+"""Commands that look at the server: stats, workers, tail, doctor; and dev, help."""
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import signal
 import subprocess
 import sys
-from dataclasses import replace
-from datetime import UTC, datetime
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
-from rich.console import Console
 
 from jobline import Client, FailAction
-from jobline.cli import findings, top
+from jobline.cli import findings
 from jobline.cli.exit_codes import MEANINGS, Exit, code_of
 from jobline.cli.findings import failed
 from jobline.errors import (
@@ -49,60 +43,6 @@ def test_nobody_works_says_how_to_start(jobline):
     assert "jobline work" in ended.err
 
 
-def test_top_shows_each_look(jobline, queue):
-    push(jobline, queue, "x")
-    looks = jobline("top", queue, "--limit", 2, "--interval", "10ms", "--json").lines
-    assert [one["queues"][0]["name"] for one in looks] == [queue, queue]
-    assert "pushed_per_second" in looks[0]["queues"][0]
-    assert queue in jobline("top", queue, "--limit", 1).out
-
-
-def test_the_first_look_that_is_printed_has_rates(jobline, queue):
-    """Trial D10: `top -n 1` measures for an interval instead of showing 0/s."""
-    told = jobline("top", queue, "--limit", 1, "--interval", "10ms").out
-    assert "pushed/s" in told
-
-
-def test_top_fits_a_narrow_terminal(jobline, queue, served):
-    """Trial D10: at 60 characters a queue is one line, without the columns that matter least."""
-    push(jobline, queue, "x")
-    jobline("queue", "pause", queue, "--reason", "repairs")
-    with Client(served["grpc"]) as client:
-        cli: Any = SimpleNamespace(client=client, now=lambda: datetime.now(UTC))
-        sample = top.take_sample(cli, queue)
-        shown = top.view(sample, sample, datetime.now(UTC), rows_max=10, width=60)
-    screen = io.StringIO()
-    Console(width=60, file=screen).print(shown)
-    (row,) = [line for line in screen.getvalue().splitlines() if line.startswith("q-")]
-    assert queue in row
-    assert "paused" not in row
-
-
-@pytest.mark.parametrize("width", [60, 80])
-def test_the_head_of_top_breaks_between_facts(jobline, queue, served, width):
-    """None of them is cut in two, whatever stands in it, and the screen still has its rows."""
-    with Client(served["grpc"]) as client:
-        cli: Any = SimpleNamespace(client=client, now=lambda: datetime.now(UTC))
-        sample = top.take_sample(cli, queue)
-    large = replace(sample.stats, ready=1_234_567, scheduled=765_432, active=12_345, disk_full=True)
-    sample = replace(sample, stats=large, is_silent=True)
-    before = replace(sample, at=sample.at - 1)
-    screen = io.StringIO()
-    Console(width=width, file=screen).print(
-        top.view(before, sample, datetime.now(UTC), rows_max=10, width=width)
-    )
-    head = screen.getvalue().partition("\n\n")[0].splitlines()
-    assert all(line == line.strip() for line in head)
-    facts = [fact for line in head for fact in line.split("  ")]
-    assert [fact for fact in facts if fact.isupper() or fact[0].isdigit()][:4] == [
-        "1,234,567 ready",
-        "765,432 scheduled",
-        "0 blocked",
-        "12,345 active",
-    ]
-    assert facts[-2:] == ["DISK FULL", "NO ANSWER, asking again"]
-
-
 def test_an_error_of_many_lines_is_one_line_of_a_list(jobline, queue, served):
     """Trial D10: newlines in an error do not break `dead ls`."""
     push(jobline, queue, "x")
@@ -118,27 +58,6 @@ def test_a_finding_stands_apart_from_its_name():
     """Trial D10: the longest name of a check is not glued to what was found."""
     line = findings.line_of(failed("push and work", "it failed", "")).plain
     assert "push and work it failed" in line
-
-
-def test_top_goes_on_when_the_server_restarts(tmp_path):
-    """It ends when somebody stops it, and not before."""
-    command = [sys.executable, "-m", "jobline.cli", "serve", "--data", str(tmp_path), "--http", ""]
-    server, address = started([*command, "--listen", "127.0.0.1:0"])
-    watch = [sys.executable, "-m", "jobline.cli", "top", "--interval", "50ms", "-s", address]
-    top = subprocess.Popen(watch, stdout=subprocess.PIPE, text=True)
-    assert top.stdout is not None
-    try:
-        wait_line(top.stdout, lambda line: "pushed/s" in line and "NO ANSWER" not in line)
-        server.kill()
-        server.wait()
-        wait_line(top.stdout, lambda line: "NO ANSWER" in line)
-        server, _ = started([*command, "--listen", address])
-        wait_line(top.stdout, lambda line: "pushed/s" in line and "NO ANSWER" not in line)
-        top.send_signal(signal.SIGINT)
-        assert top.wait() == Exit.INTERRUPTED
-    finally:
-        top.kill()
-        server.kill()
 
 
 def started(command):

@@ -206,3 +206,23 @@ async def test_lists_have_what_may_be_read(world: World) -> None:
     await world.push("ours")
     listed = await world.ask(world.ours, "QueueService/ListQueues")
     assert [queue.name for queue in listed.queues] == ["ours"]
+
+
+@pytest.mark.parametrize("order", ["name", "activity desc"])
+async def test_a_page_is_full_of_what_may_be_read_and_its_token_names_nothing_else(
+    world: World, order: str
+) -> None:
+    """The token holds the place of the last queue that was looked at: it is one of the page."""
+    for queue in ("busy", "busy", "theirs", "ours", "shown", "zoo"):
+        await world.push(queue)
+    asked: dict[str, Any] = {"pageSize": 1, "orderBy": order}
+    names: list[str] = []
+    while True:
+        page = await world.ask(world.looks, "QueueService/ListQueues", **asked)
+        assert len(page.queues) == 1
+        names.append(page.queues[0].name)
+        if not page.next_page_token:
+            break
+        assert page.next_page_token.endswith(names[-1])
+        asked["pageToken"] = page.next_page_token
+    assert sorted(names) == ["ours", "shown"]

@@ -83,6 +83,17 @@ async def test_a_foreign_token_is_refused(several: BytesChannel, rpc: str, other
     assert said == ("INVALID_ARGUMENT", "INVALID_PAGE_TOKEN", "page_token")
 
 
+async def test_a_token_of_another_order_is_refused(several: BytesChannel) -> None:
+    """A place in one order says nothing in another."""
+    rpc = "QueueService/ListQueues"
+    page = await page_of(several, rpc, {"pageSize": 1, "orderBy": "activity desc"})
+    for order in ("name", ""):
+        asked = {"pageToken": page.next_page_token, "orderBy": order}
+        refusal = await call(several, rpc, [encoded(rpc, asked)])
+        assert refusal is not None
+        assert (refusal.reason, refusal.field) == ("INVALID_PAGE_TOKEN", "page_token")
+
+
 async def test_a_bare_place_is_no_token(several: aio.Channel) -> None:
     """Trial D11: a token whose digest was left out is of no list."""
     refusal = await call(

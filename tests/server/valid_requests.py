@@ -68,7 +68,11 @@ VALID: dict[str, dict[str, Any]] = {
         "settings": {"concurrency": 2, "maxWaiting": "5"},
         "updateMask": "concurrency,maxWaiting",
     },
-    "QueueService/ListQueues": {"namePrefix": "f", "pageSize": 5},
+    "QueueService/ListQueues": {
+        "namePrefix": "f",
+        "pageSize": 5,
+        "orderBy": "activity desc",
+    },
     "QueueService/GetQueueHistory": {
         "queue": "fuzz",
         "startTime": "2026-01-01T00:00:00Z",

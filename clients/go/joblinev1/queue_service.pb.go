@@ -151,10 +151,14 @@ type ListQueuesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Optional. 1 … 1,000. Unset: 100.
 	PageSize int32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// Optional. `next_page_token` of the page before, with the same filter.
+	// Optional. `next_page_token` of the page before, with the same filter and order.
 	PageToken string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	// Optional. Only names that start with this.
-	NamePrefix    string `protobuf:"bytes,3,opt,name=name_prefix,json=namePrefix,proto3" json:"name_prefix,omitempty"`
+	NamePrefix string `protobuf:"bytes,3,opt,name=name_prefix,json=namePrefix,proto3" json:"name_prefix,omitempty"`
+	// Optional. `name`, or `activity desc`: first the queues with the most jobs pushed and completed in this minute
+	// and the one before it; among equal ones those with more READY and ACTIVE jobs, then by name. It changes while
+	// pages are read, so a queue may be on two of them, or on none. Unset: `name`. Another order: INVALID_ARGUMENT.
+	OrderBy       string `protobuf:"bytes,4,opt,name=order_by,json=orderBy,proto3" json:"order_by,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -210,7 +214,14 @@ func (x *ListQueuesRequest) GetNamePrefix() string {
 	return ""
 }
 
-// A page of queues, by name.
+func (x *ListQueuesRequest) GetOrderBy() string {
+	if x != nil {
+		return x.OrderBy
+	}
+	return ""
+}
+
+// A page of queues, in the order that was asked for.
 type ListQueuesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Output only. The queues.
@@ -1858,13 +1869,14 @@ const file_jobline_v1_queue_service_proto_rawDesc = "" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\"`\n" +
 	"\x12LimitQueueResponse\x12'\n" +
 	"\x05queue\x18\x01 \x01(\v2\x11.jobline.v1.QueueR\x05queue\x12!\n" +
-	"\foperation_id\x18\x02 \x01(\tR\voperationId\"p\n" +
+	"\foperation_id\x18\x02 \x01(\tR\voperationId\"\x8b\x01\n" +
 	"\x11ListQueuesRequest\x12\x1b\n" +
 	"\tpage_size\x18\x01 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
 	"page_token\x18\x02 \x01(\tR\tpageToken\x12\x1f\n" +
 	"\vname_prefix\x18\x03 \x01(\tR\n" +
-	"namePrefix\"g\n" +
+	"namePrefix\x12\x19\n" +
+	"\border_by\x18\x04 \x01(\tR\aorderBy\"g\n" +
 	"\x12ListQueuesResponse\x12)\n" +
 	"\x06queues\x18\x01 \x03(\v2\x11.jobline.v1.QueueR\x06queues\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"'\n" +

@@ -44,7 +44,7 @@ const (
 //
 // What operators do with queues. A queue comes into being at its first push or `UpdateQueue`.
 type QueueServiceClient interface {
-	// Lists queues by name, a page at a time.
+	// Lists the queues that the caller may read, by name or the busiest first, a page at a time.
 	ListQueues(ctx context.Context, in *ListQueuesRequest, opts ...grpc.CallOption) (*ListQueuesResponse, error)
 	// Gets one queue with its settings and counts.
 	GetQueue(ctx context.Context, in *GetQueueRequest, opts ...grpc.CallOption) (*GetQueueResponse, error)
@@ -240,7 +240,7 @@ func (c *queueServiceClient) ResumeGroup(ctx context.Context, in *ResumeGroupReq
 //
 // What operators do with queues. A queue comes into being at its first push or `UpdateQueue`.
 type QueueServiceServer interface {
-	// Lists queues by name, a page at a time.
+	// Lists the queues that the caller may read, by name or the busiest first, a page at a time.
 	ListQueues(context.Context, *ListQueuesRequest) (*ListQueuesResponse, error)
 	// Gets one queue with its settings and counts.
 	GetQueue(context.Context, *GetQueueRequest) (*GetQueueResponse, error)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from jobline.v1 import queue_service_pb2 as pb
+from jobline_server.rpc.caller import readable
 from jobline_server.rpc.convert import groups, minutes, operations, queues, selection
 from jobline_server.rpc.convert.page_tokens import cursor_of, token_of
 from jobline_server.rpc.guard import Context
 from jobline_server.rpc.validate import fields
+from jobline_server.runtime.pace import Pace
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.runtime.views import Audit
 
@@ -25,15 +27,19 @@ class QueueService:
     async def ListQueues(
         self, request: pb.ListQueuesRequest, _context: Context
     ) -> pb.ListQueuesResponse:
-        """Lists queues by name."""
+        """Lists the queues that the caller may read."""
         views, token = await self._runtime.queues.list_queues(
             page_size=selection.page_size(request.page_size),
             page_token=cursor_of(request),
             prefix=queues.name_prefix(request.name_prefix),
+            order=queues.order_of(request.order_by),
+            may_read=readable(),
         )
         response = pb.ListQueuesResponse(next_page_token=token_of(request, token))
+        pace = Pace()
         for view in views:
             queues.fill_queue(response.queues.add(), view)
+            await pace.rest()
         return response
 
     async def GetQueue(self, request: pb.GetQueueRequest, _context: Context) -> pb.GetQueueResponse:

@@ -63,6 +63,8 @@ class Minutes:
         self._core = core
         self._store = store
         self._before: dict[str, Totals] = {}
+        # Jobs pushed and completed in the minute before this one; queues without any are left out.
+        self._last: dict[str, int] = {}
         self._buckets: dict[str, list[int]] = {}
         self._dead: dict[str, int] = {}
 
@@ -101,6 +103,18 @@ class Minutes:
             if any(totals := _totals(queue, 0))
         )
 
+    def activity(self, queue: Queue) -> int:
+        """Returns how many jobs were pushed and completed in this minute and the one before."""
+        done = queue.pushed_total + queue.completed_total
+        if not done:
+            return 0
+        before = self._before.get(queue.name)
+        if before is not None:
+            since = done - before.pushed - before.completed
+            # Fewer than before: it was deleted since, and began again.
+            done = done if since < 0 else since
+        return done + self._last.get(queue.name, 0)
+
     async def delete_old(self, minute: int) -> int:
         """Deletes a slice of what is too old in this minute; returns how many rows."""
         return await self._store.delete_before(minute - KEPT_MINUTES, DELETED_ROWS)
@@ -114,8 +128,8 @@ class Minutes:
     async def _happened(self) -> dict[str, Totals]:
         """Returns the queues in which something happened since the last call, and what."""
         happened: dict[str, Totals] = {}
+        after: dict[str, Totals] = {}
         dead, self._dead = self._dead, {}
-        before, self._before = self._before, {}
         for slot in self._core.slots:
             queues = list(slot.shard.queues.values())
             for at in range(0, len(queues), STEP_QUEUES):
@@ -123,11 +137,14 @@ class Minutes:
                     name = queue.name
                     now = _totals(queue, dead.get(name, 0))
                     if any(now):
-                        self._before[name] = now
-                        totals = now.since(before.get(name, Totals()))
+                        after[name] = now
+                        totals = now.since(self._before.get(name, Totals()))
                         if any(totals):
                             happened[name] = totals
                 await asyncio.sleep(0)
+        # Both at once: `activity` is asked between the steps, too.
+        self._before = after
+        self._last = {name: one.pushed + one.completed for name, one in happened.items()}
         return happened
 
     def _waited(self) -> dict[str, list[int]]:

@@ -170,7 +170,7 @@ class Runtime:
         self.schedules = ScheduleCalls(core, self.operations)
         self.webhooks = WebhookCalls(core, self.operations)
         self.queues = Queues(
-            core, self.ended, self.bulk, self.operations, self.webhooks, self.demands
+            core, self.ended, self.bulk, self.operations, self.webhooks, self.demands, self.minutes
         )
         self.groups = Groups(core, self.operations)
         self.limiters = LimiterCalls(core, self.operations)

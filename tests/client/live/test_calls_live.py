@@ -200,7 +200,9 @@ async def test_operators_see_and_change_queues(client, queue):
     assert not (await client("queues.resume", queue)).paused
     await client("push_many", queue, [b"1", b"2"])
     assert (await client("queues.get", queue)).counts.ready == 2
-    assert queue in [entry.name for entry in await client("queues.list", queue[:4], page_size=2)]
+    for order in ("name", "activity desc"):
+        listed = await client("queues.list", queue[:4], order_by=order, page_size=2)
+        assert queue in [entry.name for entry in listed]
     assert (await client("queues.drain", queue, dry_run=True)).count == 2
     assert (await client("queues.drain", queue)).count == 2
     await client("queues.clean", queue, state="completed", older="1m")

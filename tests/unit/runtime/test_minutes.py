@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -107,3 +108,50 @@ async def test_old_minutes_are_deleted_in_slices(
 def test_totals_of_a_queue_that_was_deleted_begin_again() -> None:
     assert Totals(5, 4, 3, 1).since(Totals(2, 2, 2, 9)) == Totals(3, 2, 1, 1)
     assert Totals(1, 0, 0, 0).since(Totals(5, 4, 3, 0)) == Totals(1, 0, 0, 0)
+
+
+def activity_of(runtime: Runtime, name: str = "mail") -> int:
+    queue = runtime.core.slots.find_queue(name)
+    assert queue is not None
+    return runtime.minutes.activity(queue)
+
+
+async def test_activity_is_that_of_this_minute_and_the_one_before(runtime: Runtime) -> None:
+    await push(runtime)
+    await settle(runtime)
+    assert activity_of(runtime) == 2
+    await runtime.minutes.close_minute(NOW)
+    await push(runtime)
+    assert activity_of(runtime) == 3
+    await runtime.minutes.close_minute(NOW + 1)
+    assert activity_of(runtime) == 1
+    await runtime.minutes.close_minute(NOW + 2)
+    assert activity_of(runtime) == 0
+
+
+async def test_activity_of_a_queue_that_was_deleted_begins_again(runtime: Runtime) -> None:
+    """Its totals are less than those at the end of the last minute."""
+    for _ in range(3):
+        await push(runtime)
+    await runtime.minutes.close_minute(NOW)
+    await runtime.minutes.close_minute(NOW + 1)
+    await runtime.queues.delete_queue("mail", force=True, dry_run=False, audit=Audit())
+    await push(runtime)
+    assert activity_of(runtime) == 1
+
+
+async def test_activity_is_right_while_a_minute_is_closed(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A queue that is not looked at yet is not as busy as in all minutes together."""
+    monkeypatch.setattr(of_minutes, "STEP_QUEUES", 1)
+    for queue in ("mail", "other"):
+        await push(runtime, queue)
+    for minute in range(2):
+        await runtime.minutes.close_minute(NOW + minute)
+    closing = asyncio.ensure_future(runtime.minutes.close_minute(NOW + 2))
+    seen = set()
+    while not closing.done():
+        seen |= {activity_of(runtime), activity_of(runtime, "other")}
+        await asyncio.sleep(0)
+    assert seen == {0}

@@ -35,8 +35,14 @@ class QueueApi:
     def _stub(self) -> queue_service_pb2_grpc.QueueServiceStub:
         return self._connection.stub(queue_service_pb2_grpc.QueueServiceStub)
 
-    def list(self, prefix: str = "", *, page_size: int = PAGE_SIZE) -> Iterator[Queue]:
-        """Yields all queues by name, or those whose name starts with `prefix`."""
+    def list(
+        self, prefix: str = "", *, order_by: str = "name", page_size: int = PAGE_SIZE
+    ) -> Iterator[Queue]:
+        """Yields all queues, or those whose name starts with `prefix`, by name; the busiest first
+        with `order_by="activity desc"`: those with the most jobs pushed and completed in this
+        minute and the one before. That order changes while pages are read, so a queue may come
+        twice, or not at all.
+        """
         for page in pages_of(
             lambda token: self._connection.read(
                 self._stub.ListQueues,
@@ -45,6 +51,7 @@ class QueueApi:
                     page_size=page_size,
                     page_token=token,
                     name_prefix=prefix,
+                    order_by=order_by,
                 ),
             )
         ):

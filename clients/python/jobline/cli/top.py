@@ -6,6 +6,7 @@ import time
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import islice
 
 import typer
 from rich.console import Group, RenderableType
@@ -27,6 +28,10 @@ from jobline.cli.server import worker_columns
 from jobline.errors import DeadlineExceeded, Unavailable
 
 _HEADER_LINES = 6
+# Queues and workers that are printed where no screen bounds them.
+_PRINTED_ROWS = 50
+# Queues of a page where all are wanted: what the server reads in one step.
+_PAGE = 200
 # Queues that are shown before the last hour has room, too.
 _ROWS_BEFORE_HOUR = 8
 
@@ -35,7 +40,8 @@ _ROWS_BEFORE_HOUR = 8
 class Sample:
     """State of the server at one moment, with monotonic seconds for the rates.
 
-    If the server did not reply, it is a copy of the last one, with `is_silent` set.
+    `more`: how many queues there are beside these, which are the busiest; None if that is not
+    known. If the server did not reply, it is a copy of the last one, with `is_silent` set.
     """
 
     at: float
@@ -43,6 +49,7 @@ class Sample:
     queues: dict[str, Queue]
     workers: list[ConnectedWorker]
     minutes: list[QueueMinute]
+    more: int | None = 0
     is_silent: bool = False
 
 
@@ -74,7 +81,8 @@ def top(
 
     Without a terminal, or with --json, one look is printed after the other, each an interval after
     the one before it, so that it has rates. A server that falls silent is asked again; with --json
-    nothing is printed until it answers.
+    nothing is printed until it answers. A screen shows as many queues as fit, a look without a
+    terminal 50, one with --json all.
     """
     samples = _samples(cli, prefix, interval, limit)
     if cli.out.as_json:
@@ -84,7 +92,7 @@ def top(
         return
     if not cli.out.console.is_terminal:
         for before, sample in samples:
-            cli.out.console.print(view(before, sample, cli.now(), rows_max=50))
+            cli.out.console.print(view(before, sample, cli.now(), rows_max=_PRINTED_ROWS))
         return
     with Live(console=cli.out.console, screen=True, auto_refresh=False) as live:
         for before, sample in samples:
@@ -98,26 +106,47 @@ def _samples(cli: Cli, prefix: str, interval: float, limit: int) -> Iterator[tup
     """Yields pairs of a sample and the one before it, up to `limit` of them if it is set. A
     terminal gets a first pair at once, without rates.
     """
-    before = sample = take_sample(cli, prefix)
+    before = sample = take_sample(cli, prefix, _rows_wanted(cli))
     done = 0
     if cli.out.console.is_terminal and not cli.out.as_json and not limit:
         yield before, sample
     while not limit or done < limit:
         time.sleep(interval)
         try:
-            before, sample = sample, take_sample(cli, prefix)
+            before, sample = sample, take_sample(cli, prefix, _rows_wanted(cli))
         except (Unavailable, DeadlineExceeded):
             before = sample = replace(sample, is_silent=True)
         yield before, sample
         done += 1
 
 
-def take_sample(cli: Cli, prefix: str) -> Sample:
-    """Reads the state of the server."""
-    queues = {queue.name: queue for queue in cli.client.queues.list(prefix, page_size=1_000)}
-    workers = list(cli.client.admin.workers(page_size=1_000))
+def _rows_wanted(cli: Cli) -> int | None:
+    """Returns how many rows can be shown at most; None: all. A screen's height is a few more, so
+    that a queue that rises to the screen has been there before, and has rates.
+    """
+    if cli.out.as_json:
+        return None
+    return cli.out.console.size.height if cli.out.console.is_terminal else _PRINTED_ROWS
+
+
+def take_sample(cli: Cli, prefix: str, rows_max: int | None = None) -> Sample:
+    """Reads the state of the server: all its queues and workers, or so many, the busiest queues."""
+    if rows_max is None:
+        found = list(cli.client.queues.list(prefix, page_size=_PAGE))
+        workers = list(cli.client.admin.workers(page_size=_PAGE))
+    else:
+        # One more says whether there are more.
+        page = min(rows_max + 1, _PAGE)
+        busiest = cli.client.queues.list(prefix, order_by="activity desc", page_size=page)
+        found = list(islice(busiest, rows_max + 1))
+        workers = list(islice(cli.client.admin.workers(page_size=page), rows_max))
+    queues = {queue.name: queue for queue in found[:rows_max]}
     minutes = _minutes(cli, prefix, queues)
-    return Sample(time.monotonic(), cli.client.admin.stats(), queues, workers, minutes)
+    stats = cli.client.admin.stats()
+    more: int | None = len(found) - len(queues)
+    if more:
+        more = None if prefix else stats.queues - len(queues)
+    return Sample(time.monotonic(), stats, queues, workers, minutes, more)
 
 
 def _minutes(cli: Cli, prefix: str, queues: Collection[str]) -> list[QueueMinute]:
@@ -129,7 +158,7 @@ def _minutes(cli: Cli, prefix: str, queues: Collection[str]) -> list[QueueMinute
 
 
 def rows(before: Sample, sample: Sample) -> list[Row]:
-    """The queues with their rates, those in trouble and the busiest first."""
+    """The queues with their rates, the busiest first."""
     seconds = sample.at - before.at
     found = [_row(before.queues.get(name), queue, seconds) for name, queue in sample.queues.items()]
     return sorted(found, key=_order)
@@ -162,8 +191,10 @@ def view(
         rows_max -= len(hour) + 2
         parts += [last_hour.view(hour, width), ""]
     parts.append(table(shown[:rows_max], _columns(now), width))
-    if len(shown) > rows_max:
-        parts.append(Text(f"… and {len(shown) - rows_max:,} queues", style="dim"))
+    if sample.more is None:
+        parts.append(Text("… and more queues", style="dim"))
+    elif (more := sample.more + max(len(shown) - rows_max, 0)) > 0:
+        parts.append(Text(f"… and {more:,} queues", style="dim"))
     room = rows_max - len(shown) - 2
     if sample.workers and room > 0:
         parts += ["", table(sample.workers[:room], worker_columns(now), width)]

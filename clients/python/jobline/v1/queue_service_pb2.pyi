@@ -94,22 +94,29 @@ class ListQueuesRequest(_message.Message):
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     NAME_PREFIX_FIELD_NUMBER: _builtins.int
+    ORDER_BY_FIELD_NUMBER: _builtins.int
     page_size: _builtins.int
     """Optional. 1 … 1,000. Unset: 100."""
     page_token: _builtins.str
-    """Optional. `next_page_token` of the page before, with the same filter."""
+    """Optional. `next_page_token` of the page before, with the same filter and order."""
     name_prefix: _builtins.str
     """Optional. Only names that start with this."""
+    order_by: _builtins.str
+    """Optional. `name`, or `activity desc`: first the queues with the most jobs pushed and completed in this minute
+    and the one before it; among equal ones those with more READY and ACTIVE jobs, then by name. It changes while
+    pages are read, so a queue may be on two of them, or on none. Unset: `name`. Another order: INVALID_ARGUMENT.
+    """
     def __init__(
         self,
         *,
         page_size: _builtins.int = ...,
         page_token: _builtins.str = ...,
         name_prefix: _builtins.str = ...,
+        order_by: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["name_prefix", b"name_prefix", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name_prefix", b"name_prefix", "order_by", b"order_by", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -117,7 +124,7 @@ Global___ListQueuesRequest: _TypeAlias = ListQueuesRequest  # noqa: Y015
 
 @_typing.final
 class ListQueuesResponse(_message.Message):
-    """A page of queues, by name."""
+    """A page of queues, in the order that was asked for."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -117,7 +117,7 @@ class QueueServiceServicer(object):
     """
 
     def ListQueues(self, request, context):
-        """Lists queues by name, a page at a time.
+        """Lists the queues that the caller may read, by name or the busiest first, a page at a time.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -34,7 +34,7 @@ class QueueServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> QueueServiceAsyncStub: ...
     ListQueues: _grpc.UnaryUnaryMultiCallable[_queue_service_pb2.ListQueuesRequest, _queue_service_pb2.ListQueuesResponse]
-    """Lists queues by name, a page at a time."""
+    """Lists the queues that the caller may read, by name or the busiest first, a page at a time."""
     GetQueue: _grpc.UnaryUnaryMultiCallable[_queue_service_pb2.GetQueueRequest, _queue_service_pb2.GetQueueResponse]
     """Gets one queue with its settings and counts."""
     GetQueueHistory: _grpc.UnaryUnaryMultiCallable[_queue_service_pb2.GetQueueHistoryRequest, _queue_service_pb2.GetQueueHistoryResponse]
@@ -70,7 +70,7 @@ class QueueServiceAsyncStub(QueueServiceStub):
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     ListQueues: _aio.UnaryUnaryMultiCallable[_queue_service_pb2.ListQueuesRequest, _queue_service_pb2.ListQueuesResponse]  # type: ignore[assignment]
-    """Lists queues by name, a page at a time."""
+    """Lists the queues that the caller may read, by name or the busiest first, a page at a time."""
     GetQueue: _aio.UnaryUnaryMultiCallable[_queue_service_pb2.GetQueueRequest, _queue_service_pb2.GetQueueResponse]  # type: ignore[assignment]
     """Gets one queue with its settings and counts."""
     GetQueueHistory: _aio.UnaryUnaryMultiCallable[_queue_service_pb2.GetQueueHistoryRequest, _queue_service_pb2.GetQueueHistoryResponse]  # type: ignore[assignment]
@@ -109,7 +109,7 @@ class QueueServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _queue_service_pb2.ListQueuesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_queue_service_pb2.ListQueuesResponse, _abc.Awaitable[_queue_service_pb2.ListQueuesResponse]]:
-        """Lists queues by name, a page at a time."""
+        """Lists the queues that the caller may read, by name or the busiest first, a page at a time."""
 
     @_abc_1.abstractmethod
     def GetQueue(

@@ -120,14 +120,6 @@ def show_schedules(ask: Ask, reply: Any) -> Any:
     return reply
 
 
-def show_queues(ask: Ask, reply: Any) -> Any:
-    """Shows the queues of a page that the caller may read; the page may be empty, and not the last
-    one.
-    """
-    _keep(reply.queues, lambda queue: ask.caller.may(READ, queue.name))
-    return reply
-
-
 def show_workers(ask: Ask, reply: Any) -> Any:
     """Shows workers, with those of their queues that the caller may read."""
     for worker in reply.workers:

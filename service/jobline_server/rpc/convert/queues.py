@@ -11,6 +11,7 @@ from jobline_server.rpc.convert.masks import check_settings, masked, paths_of
 from jobline_server.rpc.convert.selection import members
 from jobline_server.rpc.validate import fields
 from jobline_server.rpc.validate.options import check_queue_settings
+from jobline_server.runtime.queries.queue_order import QueueOrder
 from jobline_server.runtime.views import QueueView, WorkersNeeded
 from jobline_server.wire.settings import fill_settings, settings_from_message
 from jobline_server.wire.times import fill_time
@@ -70,6 +71,16 @@ def confirmed_queue(request: queue_service_pb2.DeleteQueueRequest) -> str:
 def name_prefix(value: str) -> str:
     """Returns the prefix of queue names to list."""
     return fields.single_line(value, "name_prefix", limits.NAME_CHARACTERS_MAX)
+
+
+def order_of(value: str) -> QueueOrder:
+    """Returns the order of a list; spaces around its words mean nothing (AIP-132)."""
+    words = " ".join(value.split())
+    known = {order.value: order for order in QueueOrder}
+    order = known.get(words) if words else QueueOrder.NAME
+    if order is None:
+        raise fields.invalid("order_by", f"must be {' or '.join(known)}")
+    return order
 
 
 def fill_queue(message: queue_pb2.Queue, view: QueueView) -> None:

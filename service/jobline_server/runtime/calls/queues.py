@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain, islice
 
 from jobline_server.engine.commands import RefusalKind, Refused
@@ -25,7 +25,9 @@ from jobline_server.runtime.calls.operations import Operations, Target
 from jobline_server.runtime.calls.webhooks import WebhookCalls
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.ended.ended_jobs import EndedJobs
+from jobline_server.runtime.minutes import Minutes
 from jobline_server.runtime.queries.paging import first_names, page_by_name, queue_bytes
+from jobline_server.runtime.queries.queue_order import QueueOrder, QueuePlace
 from jobline_server.runtime.queries.walks import SLICE_JOBS
 from jobline_server.runtime.slots import ShardSlot
 from jobline_server.runtime.views import Audit, BulkResult, JobFilter, QueueView, Selection
@@ -33,8 +35,8 @@ from jobline_server.runtime.views import Audit, BulkResult, JobFilter, QueueView
 # Priorities that a view lists, and lanes whose heads it looks at to find the oldest job.
 PRIORITIES_SHOWN_MAX = 100
 LANES_LOOKED_AT_MAX = 1_000
-# Names that a step of a list looks at.
-STEP_NAMES = 4_000
+# Queues that a step of a list looks at.
+STEP_QUEUES = 2_000
 # How often what came in while a queue was emptied is deleted in slices, before it goes in one step.
 DELETE_ROUNDS = 10
 CLEANED = frozenset({JobState.COMPLETED, JobState.CANCELLED, JobState.EXPIRED, JobState.STALE})
@@ -51,6 +53,7 @@ class Queues:
         operations: Operations,
         webhooks: WebhookCalls,
         demands: Demands,
+        minutes: Minutes,
     ) -> None:
         self._core = core
         self._ended = ended
@@ -58,25 +61,47 @@ class Queues:
         self._operations = operations
         self._webhooks = webhooks
         self._demands = demands
+        self._minutes = minutes
         # Queues that are being deleted, and when that is over.
         self._deletes: dict[str, asyncio.Event] = {}
 
     async def list_queues(
-        self, *, page_size: int, page_token: str, prefix: str
+        self,
+        *,
+        page_size: int,
+        page_token: str,
+        prefix: str,
+        order: QueueOrder = QueueOrder.NAME,
+        may_read: Callable[[str], bool] | None = None,
     ) -> tuple[list[QueueView], str]:
-        """Returns a page of queues by name; the token is the last name of the page before. A page
-        cut short by its size holds at least one queue.
+        """Returns a page of the queues that the caller `may_read`; the token is the place of the
+        last one. A page cut short by its size holds at least one queue. Raises `Refused` with
+        INVALID_PAGE_TOKEN.
         """
-        first = await first_names(self._names(page_token, prefix), page_size + 1)
-        return page_by_name(first, page_size, self._shown, queue_bytes)
+        after = order.place_at(page_token)
+        places = await first_names(self._places(order, after, prefix, may_read), page_size + 1)
+        by_name = {place[-1]: place for place in places}
+        views, last = page_by_name([*by_name], page_size, self._shown, queue_bytes)
+        return views, order.cursor_of(by_name[last]) if last else ""
 
-    def _names(self, after: str, prefix: str) -> Iterator[list[str]]:
-        """Yields names of queues after one, in slices."""
+    def _places(
+        self,
+        order: QueueOrder,
+        after: QueuePlace,
+        prefix: str,
+        may_read: Callable[[str], bool] | None,
+    ) -> Iterator[list[QueuePlace]]:
+        """Yields the places of queues behind one, in slices."""
+        activity = self._minutes.activity
         for slot in self._core.slots:
-            names = list(slot.shard.queues)
-            for at in range(0, len(names), STEP_NAMES):
-                part = names[at : at + STEP_NAMES]
-                yield [name for name in part if name > after and name.startswith(prefix)]
+            queues = list(slot.shard.queues.values())
+            for at in range(0, len(queues), STEP_QUEUES):
+                places = [
+                    order.place_of(queue, activity)
+                    for queue in queues[at : at + STEP_QUEUES]
+                    if queue.name.startswith(prefix) and (may_read is None or may_read(queue.name))
+                ]
+                yield [place for place in places if place > after]
 
     def _shown(self, name: str) -> QueueView | None:
         queue = self._core.slots.find_queue(name)

@@ -17,6 +17,7 @@ from jobline_server.engine.values import JobError
 from jobline_server.runtime.views import HandlerView, JobView, QueueView, WorkerView
 
 View = TypeVar("View")
+Place = TypeVar("Place", bound=str | tuple[int, int, str])
 
 # The most bytes of a page: many clients take messages of at most 4 MiB.
 API_PAGE_BYTES_MAX = 3 << 20
@@ -77,9 +78,11 @@ def page_of(builders: Iterable[PageBuilder], count: int) -> tuple[list[JobView],
     return page, len(page) < len(by_id) or any(builder.is_full for builder in builders)
 
 
-async def first_names(batches: Iterable[Iterable[str]], count: int) -> list[str]:
-    """Returns the first `count` names of many; each batch takes an iteration of the loop."""
-    first: list[str] = []
+async def first_names(batches: Iterable[Iterable[Place]], count: int) -> list[Place]:
+    """Returns the first `count` names of many, or places in another order that end with a name;
+    each batch takes an iteration of the loop.
+    """
+    first: list[Place] = []
     for batch in batches:
         first = sorted([*first, *batch])[:count]
         await asyncio.sleep(0)

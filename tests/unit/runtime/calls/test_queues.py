@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
+
+import pytest
 
 from jobline.v1.queue_service_pb2 import ListQueuesResponse
 from jobline_server.dispatch.frames import Handler, Open, Worker
@@ -10,9 +13,11 @@ from jobline_server.engine.commands import Push
 from jobline_server.engine.job_columns import JobColumns
 from jobline_server.engine.values import AckLevel, JobOptions, QueueSettings
 from jobline_server.rpc.convert.queues import fill_queue
+from jobline_server.runtime.calls import queues as queues_calls
 from jobline_server.runtime.calls.queues import PRIORITIES_SHOWN_MAX
 from jobline_server.runtime.clock import ManualClock
 from jobline_server.runtime.queries.paging import API_PAGE_BYTES_MAX
+from jobline_server.runtime.queries.queue_order import QueueOrder
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.runtime.views import Audit
 from jobline_server.runtime.workload import longest_wait_ms
@@ -43,6 +48,54 @@ async def test_the_last_page_of_queues_says_so_however_full_it_is(runtime: Runti
         views, token = await runtime.queues.list_queues(page_size=2, page_token=token, prefix="")
         pages.append([view.name for view in views])
     assert (pages, token) == ([["a", "b"], ["c", "d"]], "")
+
+
+async def push_to(runtime: Runtime, queue: str, count: int) -> None:
+    rows = JobColumns([b"x"] * count, [JobOptions()] * count)
+    await runtime.pushes.push(Push(queue, JobOptions(), rows=rows, level=AckLevel.BUFFERED))
+
+
+async def busiest(runtime: Runtime, page_size: int, **asked: Any) -> list[list[str]]:
+    """The pages of the busiest queues."""
+    pages: list[list[str]] = []
+    token = ""
+    while token or not pages:
+        views, token = await runtime.queues.list_queues(
+            page_size=page_size,
+            page_token=token,
+            order=QueueOrder.ACTIVITY,
+            **{"prefix": "", **asked},
+        )
+        pages.append([view.name for view in views])
+    return pages
+
+
+async def test_the_busiest_queues_come_first_on_every_page(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By what happened lately, then by jobs that wait, then by name; of all shards together."""
+    monkeypatch.setattr(queues_calls, "STEP_QUEUES", 1)
+    for name, count in {"a": 1, "b": 3, "c": 1, "d": 2, "e": 5}.items():
+        await push_to(runtime, name, count)
+    for minute in range(2):
+        await runtime.minutes.close_minute(minute)
+    await push_to(runtime, "c", 2)
+    await push_to(runtime, "f", 1)
+    assert await busiest(runtime, 2) == [["c", "f"], ["e", "b"], ["d", "a"]]
+    assert await busiest(runtime, 1_000) == [["c", "f", "e", "b", "d", "a"]]
+
+
+async def test_the_busiest_queues_are_those_that_may_be_read(runtime: Runtime) -> None:
+    """A page is full of them, and `prefix` chooses among them."""
+    for at, name in enumerate(("mail", "mail-2", "other", "mine")):
+        await push_to(runtime, name, at + 1)
+    assert await busiest(runtime, 2, may_read=lambda name: name != "mine") == [
+        ["other", "mail-2"],
+        ["mail"],
+    ]
+    assert await busiest(runtime, 9, prefix="m", may_read=lambda name: name != "mine") == [
+        ["mail-2", "mail"]
+    ]
 
 
 async def large_queues(runtime: Runtime, *, count: int) -> None:
