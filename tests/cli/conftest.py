@@ -9,12 +9,18 @@ import sys
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import pytest
+from typer import testing
 from typer.testing import CliRunner
 
 from jobline.cli.root import build
+
+# The runner makes all commands anew in each call, which takes longer than most of these tests.
+testing._get_command = cache(testing._get_command)  # type: ignore[attr-defined]
+APP = build()
 
 # The id of no job or batch, however many the tests before have pushed.
 NO_JOB = 2**42
@@ -64,7 +70,7 @@ def jobline(served: dict[str, Any]) -> Jobline:
 
     def run(*arguments: object, stdin: bytes | None = None, server: str = "") -> Ran:
         runner = CliRunner(env={"JOBLINE_SERVER": server or served["grpc"], "COLUMNS": "200"})
-        ended = runner.invoke(build(), [str(one) for one in arguments], input=stdin)
+        ended = runner.invoke(APP, [str(one) for one in arguments], input=stdin)
         if ended.exception is not None and not isinstance(ended.exception, SystemExit):
             raise ended.exception
         return Ran(ended.exit_code, ended.stdout, ended.stderr)

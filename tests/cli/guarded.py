@@ -11,14 +11,11 @@ import trustme
 from typer.testing import CliRunner
 
 from jobline import Client, Tls
-from jobline.cli.root import build
 from jobline_server.auth.grants import VERBS
 from jobline_server.testing import running_server_in_thread
-from tests.cli.conftest import Ran
+from tests.cli.conftest import APP, Ran
 from tests.server.access import api_key, auth_file, key, role
 from tests.server.authorities import HOST, Files
-
-APP = build()
 
 
 @dataclass(frozen=True, slots=True)

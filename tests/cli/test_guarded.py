@@ -13,7 +13,8 @@ from typer.main import get_command
 
 from jobline import Client, FlowJob
 from jobline.cli.exit_codes import Exit
-from tests.cli.guarded import APP, Guarded, guarded_server, run
+from tests.cli.conftest import APP
+from tests.cli.guarded import Guarded, guarded_server, run
 
 FLAGS = {"--server", "--token-file", "--tls", "--tls-ca", "--client-certificate", "--client-key"}
 # Commands that talk to no server.
