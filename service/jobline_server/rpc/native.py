@@ -11,6 +11,7 @@ import asyncio
 import shutil
 import tempfile
 import threading
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -20,9 +21,9 @@ import grpc
 from grpc import aio
 from pygrpc_native import EVENT_CANCEL, NativeGrpcFront
 
-from jobline_server.rpc.admission import Admission, too_many
+from jobline_server.rpc.admission import RETRY_AFTER_MS, Admission
 from jobline_server.rpc.delivery import handle_untaken
-from jobline_server.rpc.errors import status_of
+from jobline_server.rpc.errors import overload_status
 from jobline_server.rpc.guard import UnaryAnswer
 from jobline_server.rpc.limits import CONNECTION_CALLS_MAX
 from jobline_server.rpc.listening import UNIX, CannotServe, check_address, has_listener
@@ -46,7 +47,7 @@ PASSING_ON_SECONDS = 0.1
 ENDING = "the server stops"
 
 # What the front takes as a status: made once, as it is for those that cannot be served.
-_refusal = status_of(too_many("calls"))
+_refusal = overload_status(RETRY_AFTER_MS)
 OVERLOADED = (_refusal.code.value[0], _refusal.message, [*_refusal.metadata])
 
 
@@ -83,7 +84,9 @@ class NativePort:
         self._calls: dict[int, NativeCall] = {}
         self._unread = UnreadReplies(self._front, self._calls, admission)
         overload = admission.overload
-        self._waiting = WaitingCalls(overload, self._begin, self._refuse, self._unanswered)
+        self._waiting = WaitingCalls(overload, self._begin, self._refuse_waiting, self._unanswered)
+        # Methods of calls that were refused and are not counted yet.
+        self._refused: list[int] = []
         self._loop = asyncio.get_running_loop()
         self._is_ending = False
         self.number: int = self._front.bound_port
@@ -122,28 +125,39 @@ class NativePort:
             elif len(raw) > self._message_bytes_max:
                 message = f"a message has at most {self._message_bytes_max} bytes, not {len(raw)}"
                 self._fail(number, grpc.StatusCode.RESOURCE_EXHAUSTED, message)
-            else:
+            elif overload.is_over or room or self._is_spared[method]:
                 path, answer = self._answers[method]
                 calls[number] = call = NativeCall(path, answer, peer)
-                one = Waiting(number, call, raw, came)
-                if self._is_spared[method]:
-                    self._begin(one)
-                elif overload.is_over:
+                one = Waiting(number, method, call, raw, came)
+                if overload.is_over and not self._is_spared[method]:
                     self._waiting.add(one)
-                elif room:
-                    room -= 1
-                    self._begin(one)
                 else:
-                    self._refuse(one)
+                    room -= not self._is_spared[method]
+                    self._begin(one)
+            else:
+                self._refuse(number, method)
+        if self._refused:
+            self._count_refused()
         self._waiting.go_on()
 
     def _begin(self, one: Waiting) -> None:
         one.call.task = self._loop.create_task(self._serve(one.number, one.call, one.raw))
 
-    def _refuse(self, one: Waiting) -> None:
-        del self._calls[one.number]
-        self._admission.overload.count(one.call.path)
-        self._front.fail(one.number, *OVERLOADED)
+    def _refuse(self, number: int, method: int) -> None:
+        self._refused.append(method)
+        self._front.fail(number, *OVERLOADED)
+
+    def _refuse_waiting(self, calls: Sequence[Waiting]) -> None:
+        for one in calls:
+            del self._calls[one.number]
+            self._refuse(one.number, one.method)
+        self._count_refused()
+
+    def _count_refused(self) -> None:
+        """Counts all at once: to count is as much work as to refuse."""
+        for method, calls in Counter(self._refused).items():
+            self._admission.overload.count(self._answers[method][0], calls)
+        self._refused.clear()
 
     def _cancel(self, number: int) -> None:
         call = self._calls.get(number)

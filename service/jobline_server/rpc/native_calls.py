@@ -77,9 +77,10 @@ class NativeCall:
 
 
 class Waiting(NamedTuple):
-    """A call that has not begun: its number, its message, and when it came."""
+    """A call that has not begun: its number and its method's, its message, and when it came."""
 
     number: int
+    method: int
     call: NativeCall
     raw: bytes
     came: float
@@ -104,7 +105,7 @@ class WaitingCalls:
         self,
         overload: Overload,
         begin: Callable[[Waiting], None],
-        refuse: Callable[[Waiting], None],
+        refuse: Callable[[Sequence[Waiting]], None],
         count_open: Callable[[], int],
     ) -> None:
         self._overload = overload
@@ -137,8 +138,7 @@ class WaitingCalls:
         self._is_going_on = False
         waiting = self._waiting
         if waiting and self._overload.begins(waiting[0].came, self._count_open):
-            for one in self.take_all():
-                self._refuse(one)
+            self._refuse(self.take_all())
             return
         for _ in range(min(BEGUN_AT_ONCE, len(waiting))):
             one = waiting.popleft()

@@ -27,10 +27,9 @@ LOG = logger("rpc")
 
 # A call that has not begun after this time is late.
 LATE_SECONDS = 0.025
-# It is overload once calls have been late for this long, without a pause of the second length,
-# while this many were open; and if one is late that came after the first late one.
+# It is overload once all calls have been late for this long, while this many were open; and if one
+# is late that came after the first late one.
 ALL_LATE_SECONDS = 0.1
-PAUSE_SECONDS = 0.1
 CALLS_MIN = 1_000
 # In an overload, so many are served at once, which is enough for one commit; unless as many as the
 # second number are open in the transport, too: then a few are, however many are refused.
@@ -75,8 +74,10 @@ class Overload:
         """Returns whether an overload begins, as the next call to be served came at a time."""
         now = self._clock()
         if now - came < LATE_SECONDS:
+            self._late_at = float("-inf")
             return False
-        if now - self._late_at > PAUSE_SECONDS:
+        # Else it came while others were late.
+        if came > self._late_at:
             self._late_since = now
         self._late_at = now
         if now - self._late_since < ALL_LATE_SECONDS or came < self._late_since:
@@ -101,10 +102,8 @@ class Overload:
             room = SERVED_MIN - serving
         return max(room, 0)
 
-    def count(self, path: str) -> None:
-        """Counts a call that is refused."""
-        self.refused += 1
+    def count(self, path: str, calls: int) -> None:
+        """Counts calls of a method that were refused."""
+        self.refused += calls
         self._refused_at = self._clock()
-        meter = self._meters.of(*path[1:].split("/"))
-        meter.begin()
-        meter.end("RESOURCE_EXHAUSTED", 0.0)
+        self._meters.of(*path[1:].split("/")).refuse("RESOURCE_EXHAUSTED", calls)

@@ -92,6 +92,12 @@ class CallMeter:
         self.ended[code] = self.ended.get(code, 0) + 1
         self.seconds.add(seconds)
 
+    def refuse(self, code: str, count: int) -> None:
+        """Counts calls that ended as they came, all with this status code."""
+        self.started += count
+        self.ended[code] = self.ended.get(code, 0) + count
+        self.seconds.add(0.0, count)
+
 
 class CallMeters:
     """All meters; each is made when its method is registered."""

@@ -26,7 +26,7 @@ class World:
         self.waiting = WaitingCalls(
             self.overload,
             lambda one: self.begun.append(one.number),
-            lambda one: self.refused.append(one.number),
+            lambda calls: self.refused.extend(one.number for one in calls),
             lambda: self.open_calls,
         )
 
@@ -34,7 +34,7 @@ class World:
         """So many calls come in one batch."""
         calls = {number: NativeCall("/a.B/C", answer, "peer") for number in numbers}
         for number, call in calls.items():
-            self.waiting.add(Waiting(number, call, b"", self.now))
+            self.waiting.add(Waiting(number, 0, call, b"", self.now))
         self.waiting.go_on()
         return calls
 

@@ -71,6 +71,16 @@ def test_a_crowd_that_comes_at_once_is_no_overload() -> None:
     assert world.overload.is_over
 
 
+def test_a_slow_loop_hides_no_overload() -> None:
+    """Where it has little of the processor, time passes between two calls that begin."""
+    world = World()
+    found = []
+    for _ in range(6):
+        world.now += 0.3
+        found.append(world.next_begins(1.0))
+    assert any(found)
+
+
 def test_few_callers_with_large_calls_are_no_overload() -> None:
     world = World()
     assert not any(world.next_begins(0.5, open_calls=CALLS_MIN - 1) for _ in range(200))
@@ -103,7 +113,7 @@ def test_it_is_over_after_some_calm(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World().overloaded()
     for _ in range(100):
         world.room(serving=SERVED_MAX)
-        world.overload.count(PUSH)
+        world.overload.count(PUSH, 1)
     for _ in range(round(CALM_SECONDS / 0.01) - 1):
         world.room()
     assert lines == ["overload: calls are refused"]
@@ -115,8 +125,8 @@ def test_it_is_over_after_some_calm(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_refused_calls_are_counted() -> None:
     world = World().overloaded()
-    for _ in range(3):
-        world.overload.count(PUSH)
+    world.overload.count(PUSH, 1)
+    world.overload.count(PUSH, 2)
     meter = world.meters.of("jobline.v1.JobService", "Push")
     assert (world.overload.refused, meter.started, meter.in_flight) == (3, 3, 0)
     assert meter.ended == {"RESOURCE_EXHAUSTED": 3}
