@@ -129,7 +129,11 @@ class RemotePlace:
 
     def has(self, folder: str, name: str) -> bool:
         """See `Place.has`."""
-        return bool(self._files.isfile(self._path(folder, name)))
+        # Not `isfile`, which takes a place that does not answer for one that has no such file.
+        try:
+            return bool(self._files.info(self._path(folder, name))["type"] == "file")
+        except FileNotFoundError:
+            return False
 
     def read(self, folder: str, name: str) -> AbstractContextManager[IO[bytes]]:
         """See `Place.read`."""
