@@ -9,7 +9,8 @@ import (
 func PretendDownFor(w *Worker, span time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.run.session.downSince.Store(time.Now().Add(-span).UnixNano())
+	since := time.Now().Add(-span)
+	w.run.session.downSince.Store(&since)
 }
 
 // SchemaOf returns the JSON Schema that is announced of a type.

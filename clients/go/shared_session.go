@@ -33,7 +33,7 @@ type sharedSession struct {
 
 	done, failed, released, lost atomic.Int64
 	metrics                      *workerMetrics
-	downSince                    atomic.Int64 // in nanoseconds since 1970; 0 while there is a stream
+	downSince                    atomic.Pointer[time.Time] // nil while there is a stream
 }
 
 type ackOf struct {
@@ -46,7 +46,8 @@ func newSharedSession(session *stream.Session, window *pacing.Window, log *slog.
 		session: session, window: window, log: log, metrics: metrics,
 		wake: make(chan struct{}, 1),
 	}
-	s.downSince.Store(time.Now().UnixNano())
+	now := time.Now()
+	s.downSince.Store(&now)
 	return s
 }
 
@@ -133,23 +134,24 @@ func (s *sharedSession) disconnect() {
 	s.mu.Lock()
 	s.session.Disconnect()
 	s.mu.Unlock()
-	s.downSince.CompareAndSwap(0, time.Now().UnixNano())
+	now := time.Now()
+	s.downSince.CompareAndSwap(nil, &now)
 }
 
 // downFor returns how long there has been no stream; 0 while there is one.
 func (s *sharedSession) downFor(now time.Time) time.Duration {
 	since := s.downSince.Load()
-	if since == 0 {
+	if since == nil {
 		return 0
 	}
-	return now.Sub(time.Unix(0, since))
+	return now.Sub(*since) // by the monotonic clock, which both have
 }
 
 // handle handles a frame of the server and returns what it brought.
 func (s *sharedSession) handle(frame *joblinev1.StreamResponse) *stream.Received {
 	received := s.handleLocked(time.Now(), frame)
 	if received.IsOpened {
-		s.downSince.Store(0)
+		s.downSince.Store(nil)
 	}
 	for _, report := range received.Reports {
 		s.count(report)

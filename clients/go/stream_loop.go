@@ -21,6 +21,8 @@ const (
 	livedMin = time.Second
 	// Names of jobs without a handler that are logged of one frame.
 	unhandledMax = 100
+	// What a worker stays on a stream that is to end, until its settles are confirmed.
+	patienceMin, patienceMax = 30 * time.Second, time.Hour
 )
 
 // streamLoop keeps one stream open at a time, and opens another when it breaks. Each has a channel of
@@ -44,6 +46,7 @@ type streamLoop struct {
 	lostAt       time.Time
 	isOpened     bool
 	goaway       *joblinev1.StreamGoaway
+	leaveAt      time.Time
 }
 
 // endStream ends the current stream, if any; another one follows.
@@ -217,7 +220,8 @@ func (l *streamLoop) read(call joblinev1.JobService_StreamClient) error {
 		}
 		l.take(received)
 		if received.Goaway != nil {
-			l.goaway = received.Goaway
+			now := time.Now()
+			l.goaway, l.leaveAt = received.Goaway, now.Add(goawayPatience(received.Goaway, now))
 			l.log.Info("the server asks to move", "reason", shortLine(received.Goaway.GetReason()))
 		}
 		if received.IsTooMany {
@@ -233,7 +237,13 @@ func (l *streamLoop) read(call joblinev1.JobService_StreamClient) error {
 // resumes the session at once, leases and all; one that leaves waits for its confirms first.
 func (l *streamLoop) mayMove(goaway *joblinev1.StreamGoaway) bool {
 	return goaway.GetRetryDelay().AsDuration() == 0 || l.session.isConfirmed() ||
-		!time.Now().Before(goaway.GetCloseTime().AsTime())
+		!time.Now().Before(l.leaveAt)
+}
+
+// goawayPatience returns for how long from now on to wait for the end by the server. It ends the stream at its close
+// time by its own clock; where one of the two clocks is wrong, the worker leaves neither at once nor never.
+func goawayPatience(goaway *joblinev1.StreamGoaway, now time.Time) time.Duration {
+	return min(max(goaway.GetCloseTime().AsTime().Sub(now), patienceMin), patienceMax)
 }
 
 func (l *streamLoop) logOpened(received *stream.Received) {

@@ -76,12 +76,12 @@ export class Connection implements Caller {
   async unary(path: string, request: Uint8Array, options: CallOptions): Promise<Uint8Array> {
     if (!this.isReached) await this.reach();
     const { timeout = this.timeout, signal } = options;
-    const deadline = Date.now() + timeout;
+    const endsAt = performance.now() + timeout;
     try {
-      return await this.oneCall(path, request, deadline, signal);
+      return await this.oneCall(path, request, endsAt, signal);
     } catch (error) {
       if (!this.renews(error)) throw error;
-      return this.oneCall(path, request, deadline, signal);
+      return this.oneCall(path, request, endsAt, signal);
     }
   }
 
@@ -93,12 +93,13 @@ export class Connection implements Caller {
   private async oneCall(
     path: string,
     request: Uint8Array,
-    deadline: number,
+    endsAt: number,
     signal: AbortSignal | undefined,
   ): Promise<Uint8Array> {
+    const left = () => Math.max(0, endsAt - performance.now());
     signal?.throwIfAborted();
     const fixed = this.#identity.fixed;
-    const metadata = fixed ?? (await this.#identity.now(Math.max(0, deadline - Date.now()), signal));
+    const metadata = fixed ?? (await this.#identity.now(left(), signal));
     this.refuseClosed();
     return new Promise<Uint8Array>((resolve, reject) => {
       const { grpc, end } = this.#channel.begin();
@@ -108,7 +109,7 @@ export class Connection implements Caller {
         same,
         request,
         metadata,
-        { deadline },
+        { deadline: Date.now() + left() },
         (error, answer) => {
           end();
           forget();
@@ -125,11 +126,11 @@ export class Connection implements Caller {
     if (!this.isReached) await this.reach();
     const { timeout, signal } = options;
     signal?.throwIfAborted();
-    const deadline = timeout === undefined ? Number.POSITIVE_INFINITY : Date.now() + timeout;
     const metadata =
       this.#identity.fixed ??
       (await this.#identity.now(Math.min(timeout ?? this.timeout, this.timeout), signal));
     this.refuseClosed();
+    const deadline = timeout === undefined ? Number.POSITIVE_INFINITY : Date.now() + timeout;
     const { grpc, end } = this.#channel.begin();
     let call: ClientReadableStream<Uint8Array> | undefined;
     let forget: () => void = () => undefined;

@@ -9,7 +9,7 @@ import math
 import pytest
 
 from jobline._enums import RevokeReason
-from jobline._stream.frames import LostLease, interrupted_release
+from jobline._stream.frames import Goaway, LostLease, interrupted_release
 from jobline._stream.heartbeat import HEARTBEAT_SHARE, OPEN_TIMEOUT, SILENT_INTERVALS
 from jobline.v1 import job_service_pb2 as pb
 from tests.client.pure.session_frames import (
@@ -210,6 +210,14 @@ def test_goaway_says_when_and_for_how_long(session):
     frame.goaway.retry_delay.FromMilliseconds(250)
     goaway = session.handle_frame(0.0, frame).goaway
     assert (goaway.reason, goaway.close_at, goaway.retry_delay) == ("rotation", 1.5, 0.25)
+
+
+@pytest.mark.parametrize(
+    ("ahead", "stays"), [(0.0, 60.0), (3_600.0, 30.0), (-3_600.0, 3_600.0), (40.0, 30.0)]
+)
+def test_a_clock_that_is_wrong_ends_no_stream_at_once(ahead, stays):
+    """The server ends the stream by its own clock; settles are on their way."""
+    assert Goaway("rotation", 1_060.0, 5.0).patience(1_000.0 + ahead) == stays
 
 
 def test_a_drain_ends_when_all_is_said_and_confirmed(session):

@@ -19,6 +19,9 @@ from jobline.v1 import job_service_pb2 as pb
 # Beyond twice the window: leases that are told again count twice.
 _SURPLUS_JOBS = 100
 
+# Seconds that a worker stays on a stream that is to end, until its settles are confirmed.
+_PATIENCE_MIN, _PATIENCE_MAX = 30.0, 3_600.0
+
 
 @dataclass(frozen=True, slots=True)
 class Goaway:
@@ -29,6 +32,13 @@ class Goaway:
     reason: str
     close_at: float
     retry_delay: float
+
+    def patience(self, wall: float) -> float:
+        """Returns for how many seconds from now on, `wall`, to wait for the end by the server. It
+        ends the stream at `close_at` by its own clock; where one of the two clocks is wrong, the
+        worker leaves neither at once nor never.
+        """
+        return min(max(self.close_at - wall, _PATIENCE_MIN), _PATIENCE_MAX)
 
 
 @dataclass(frozen=True, slots=True)

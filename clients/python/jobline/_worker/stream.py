@@ -143,6 +143,7 @@ class Stream:
         self._lock = threading.Lock()
         self._call: Any = None
         self._goaway: Goaway | None = None
+        self._leave_at = 0.0
         self._opened = False
         self._thread = threading.Thread(target=self._run, name="jobline-reader", daemon=True)
 
@@ -261,6 +262,7 @@ class Stream:
             self._take(received)
             if received.goaway is not None:
                 self._goaway = received.goaway
+                self._leave_at = time.monotonic() + received.goaway.patience(time.time())
                 logger.info("the server asks to move: %s", received.goaway.reason)
             if self._goaway is not None and self._may_move(self._goaway):
                 return
@@ -271,5 +273,7 @@ class Stream:
         first.
         """
         return (
-            goaway.retry_delay == 0 or self._session.is_confirmed or time.time() >= goaway.close_at
+            goaway.retry_delay == 0
+            or self._session.is_confirmed
+            or time.monotonic() >= self._leave_at
         )

@@ -1,4 +1,5 @@
 import { create } from "@bufbuild/protobuf";
+import { messageMilliseconds } from "../duration.js";
 import { Internal } from "../errors.js";
 import type { LeasedJob, LeasedRun } from "../v1/job_pb.js";
 import {
@@ -49,6 +50,18 @@ export function partOfRun(run: LeasedRun, index: number): LeasedRun {
       values: column.values.slice(index, index + 1),
     })),
   };
+}
+
+/** Milliseconds that a worker stays on a stream that is to end, until its settles are confirmed. */
+const PATIENCE_MIN = 30_000;
+const PATIENCE_MAX = 3_600_000;
+
+/**
+ * Returns for how many milliseconds from now on, `wall`, to wait for the end by the server. It ends the stream at its
+ * close time by its own clock; where one of the two clocks is wrong, the worker leaves neither at once nor never.
+ */
+export function goawayPatience({ closeTime }: StreamGoaway, wall: number): number {
+  return Math.min(Math.max(messageMilliseconds(closeTime) - wall, PATIENCE_MIN), PATIENCE_MAX);
 }
 
 /** Jobs beyond twice the largest window that are taken: two sides never agree to the job. */

@@ -8,7 +8,7 @@ import type { Identity } from "../identity.js";
 import { pathOf } from "../services.js";
 import { errorOf } from "../status.js";
 import { readFrame } from "../stream/frames.js";
-import type { Received } from "../stream/received.js";
+import { goawayPatience, type Received } from "../stream/received.js";
 import {
   JobService,
   type StreamGoaway,
@@ -53,6 +53,7 @@ export class Stream {
   private isHalfClosed = false;
   private isOpened = false;
   private goaway: StreamGoaway | undefined;
+  private leaveAt = 0;
   private timer: NodeJS.Timeout | undefined;
   private isStepDue = false;
   private broken: unknown;
@@ -222,6 +223,7 @@ export class Stream {
     this.events.received(received);
     if (received.goaway) {
       this.goaway = received.goaway;
+      this.leaveAt = performance.now() + goawayPatience(received.goaway, Date.now());
       this.events.log("info", `the server asks to move: ${received.goaway.reason}`);
     }
     if (this.goaway && this.mayMove(this.goaway)) this.call?.cancel();
@@ -248,7 +250,7 @@ export class Stream {
    */
   private mayMove(goaway: StreamGoaway): boolean {
     if (messageMilliseconds(goaway.retryDelay) === 0 || this.session.session.isConfirmed) return true;
-    return goaway.closeTime !== undefined && Date.now() >= messageMilliseconds(goaway.closeTime);
+    return performance.now() >= this.leaveAt;
   }
 
   private step(): void {
