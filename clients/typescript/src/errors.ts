@@ -12,7 +12,7 @@ export interface ErrorFacts {
   readonly code?: string;
   /** Why each wrong field is wrong, by the path of the field. */
   readonly fields?: Readonly<Record<string, string>>;
-  /** When to try again, in milliseconds. */
+  /** When to try again, in milliseconds; an hour at most. */
   readonly retryAfter?: number;
   /** Further facts; `id` is the job or batch that the error is about. */
   readonly metadata?: Readonly<Record<string, string>>;

@@ -8,6 +8,7 @@ import { onAbort } from "./aborts.js";
 import { type Address, isNear, metadataOf, targetOf } from "./channel.js";
 import { InvalidArgument, type JoblineError, NoToken } from "./errors.js";
 import { wrongly } from "./given.js";
+import { TIMER_MAX } from "./timers.js";
 import { refuseNoTls, type Tls, Trust } from "./tls.js";
 
 /** A token, or what returns the one of now: it is called in each call, so it should keep one. */
@@ -138,7 +139,7 @@ export async function tokenOf(
   try {
     const late = new Promise<never>((_, reject) => {
       const tooLate = new NoToken(why(`has returned none within ${(patience / 1_000).toFixed(1)} s`));
-      timer = setTimeout(() => reject(tooLate), patience);
+      timer = setTimeout(() => reject(tooLate), Math.min(patience, TIMER_MAX));
       forget = onAbort(signal, () => reject(signal?.reason));
     });
     found = await Promise.race([token(), late]);

@@ -3,6 +3,7 @@ import type { ServiceError } from "@grpc/grpc-js";
 import { status } from "@grpc/grpc-js";
 import * as errors from "./errors.js";
 import { oneLine } from "./one_line.js";
+import { ASKED_MAX } from "./timers.js";
 import { sentenceOf } from "./unreachable.js";
 
 /** Where a `google.rpc.Status` with the details of an error travels. */
@@ -143,7 +144,8 @@ function readDetail(any: Fields, facts: Facts): void {
     for (const quota of value.of(1).map(fieldsOf)) facts.metadata[`quota:${quota.text(1)}`] = quota.text(2);
   } else if (kind === "google.rpc.RetryInfo") {
     const delay = fieldsOf(value.of(1)[0] ?? new Uint8Array());
-    facts.retryAfter = delay.number(1) * 1_000 + delay.number(2) / 1e6;
+    const asked = delay.number(1) * 1_000 + delay.number(2) / 1e6;
+    facts.retryAfter = Math.min(Math.max(asked, 0), ASKED_MAX);
   }
 }
 
@@ -171,7 +173,9 @@ function fieldsOf(message: Uint8Array): Fields {
   while (reader.pos < reader.len) {
     const [number, type] = reader.tag();
     if (type === WireType.LengthDelimited) {
-      fields.bytes.set(number, [...fields.of(number), reader.bytes()]);
+      const values = fields.bytes.get(number);
+      if (values) values.push(reader.bytes());
+      else fields.bytes.set(number, [reader.bytes()]);
     } else if (type === WireType.Varint) {
       fields.numbers.set(number, Number(reader.int64()));
     } else {

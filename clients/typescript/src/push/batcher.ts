@@ -23,7 +23,8 @@ export interface BatchLimits {
 
 interface Pending<K, W> {
   readonly key: K;
-  pushes: Push<W>[];
+  /** In their order; any of them may be withdrawn. */
+  pushes: Set<Push<W>>;
   payloadBytes: number;
   since: number;
   next: Batch<K, W>[];
@@ -78,12 +79,20 @@ export class PushBatcher<K extends { readonly key: string }, W> {
     }
     let pending = this.pending.get(key.key);
     if (!pending) {
-      pending = { key, pushes: [], payloadBytes: 0, since: 0, next: [], inFlight: false, notBefore: 0 };
+      pending = {
+        key,
+        pushes: new Set(),
+        payloadBytes: 0,
+        since: 0,
+        next: [],
+        inFlight: false,
+        notBefore: 0,
+      };
       this.pending.set(key.key, pending);
       this.idle.add(key.key);
     }
-    if (pending.pushes.length === 0) pending.since = now;
-    pending.pushes.push(push);
+    if (pending.pushes.size === 0) pending.since = now;
+    pending.pushes.add(push);
     pending.payloadBytes += size;
     this.jobs += 1;
     this.payloadBytes += size;
@@ -93,9 +102,7 @@ export class PushBatcher<K extends { readonly key: string }, W> {
   /** Removes a push; returns false if it was sent already and may be stored. */
   withdraw(key: K, push: Push<W>): boolean {
     const pending = this.pending.get(key.key);
-    const index = pending ? pending.pushes.indexOf(push) : -1;
-    if (!pending || index < 0) return false;
-    pending.pushes.splice(index, 1);
+    if (!pending?.pushes.delete(push)) return false;
     pending.payloadBytes -= push.payload.length;
     this.jobs -= 1;
     this.payloadBytes -= push.payload.length;
@@ -185,7 +192,7 @@ export class PushBatcher<K extends { readonly key: string }, W> {
   private queueOrForget(pending: Pending<K, W>): void {
     if (pending.inFlight) return;
     const { key } = pending.key;
-    if (pending.next.length > 0 || pending.pushes.length > 0) {
+    if (pending.next.length > 0 || pending.pushes.size > 0) {
       this.idle.add(key);
     } else {
       this.idle.delete(key);
@@ -195,25 +202,26 @@ export class PushBatcher<K extends { readonly key: string }, W> {
 
   /** Removes and returns the first pushes, as many as one call may carry. */
   private cut(pending: Pending<K, W>): Batch<K, W> {
-    const count = this.countThatFits(pending);
-    const pushes = count === pending.pushes.length ? pending.pushes : pending.pushes.slice(0, count);
-    pending.pushes = pushes === pending.pushes ? [] : pending.pushes.slice(count);
-    const size = pending.pushes.length === 0 ? pending.payloadBytes : payloadBytes(pushes);
+    const pushes = this.thoseThatFit(pending);
+    if (pushes.length === pending.pushes.size) pending.pushes = new Set();
+    else for (const push of pushes) pending.pushes.delete(push);
+    const size = payloadBytes(pushes);
     pending.payloadBytes -= size;
     return this.batch(pending.key, pushes, size, pending.since + this.limits.giveUpAfter);
   }
 
-  private countThatFits(pending: Pending<K, W>): number {
-    const count = Math.min(pending.pushes.length, this.limits.batchJobs);
+  private thoseThatFit(pending: Pending<K, W>): Push<W>[] {
+    const pushes: Push<W>[] = [];
     const keys = new Set<string>();
     let total = 0;
-    for (let index = 0; index < count; index += 1) {
-      const push = pending.pushes[index] as Push<W>;
+    for (const push of pending.pushes) {
       total += push.payload.length;
       for (const key of Object.keys(push.own.headers ?? {})) keys.add(key);
-      if (total > this.limits.batchBytes || keys.size > HEADER_KEYS_MAX) return Math.max(index, 1);
+      const isFull = total > this.limits.batchBytes || keys.size > HEADER_KEYS_MAX;
+      if (pushes.length > 0 && (isFull || pushes.length === this.limits.batchJobs)) break;
+      pushes.push(push);
     }
-    return count;
+    return pushes;
   }
 
   /** Returns a batch. Job keys make a retry safe by themselves; other calls get a number. */

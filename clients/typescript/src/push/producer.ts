@@ -71,7 +71,7 @@ export class Producer {
     const type = jobTypeOf(job);
     if (this.isPlain) {
       const request = fitting(() => requestOfMany(type, jobs, options));
-      return this.connection.push(request, jobs.length);
+      return this.pusher.together(() => this.connection.push(request, jobs.length));
     }
     const outgoing = fitting(() => outgoingOfMany(type, jobs, options));
     const { requestId } = options;
@@ -80,7 +80,7 @@ export class Producer {
         sealedJob(this.codec, one, requestId === undefined ? "" : `request:${requestId}:${index}`),
       );
       const request = fitting(() => requestOfOutgoing(sealed, options));
-      return this.connection.push(request, changed.length);
+      return this.pusher.together(() => this.connection.push(request, changed.length));
     });
   }
 

@@ -19,7 +19,9 @@ export class Pusher {
   private readonly batcher: PushBatcher<BatchKey, Waiter>;
   private isFlushDue = false;
   private timer: NodeJS.Timeout | undefined;
+  private others = 0;
   private isClosed = false;
+  private closing: Promise<void> | undefined;
   private whenEmpty: (() => void) | undefined;
 
   /** Makes a pusher whose calls are made by `call`. */
@@ -34,7 +36,7 @@ export class Pusher {
   /** Pushes one job. An abort before it left withdraws it; afterwards it may be stored. */
   push({ key, payload, own }: SinglePush, signal?: AbortSignal): Promise<Pushed> {
     return new Promise<Pushed>((resolve, reject) => {
-      if (this.isClosed) throw new ClientClosed("the client is closed");
+      this.refuseClosed();
       refuseNoSignal(signal);
       signal?.throwIfAborted();
       const push: Push<Waiter> = { payload, own, waiter: { resolve, reject } };
@@ -43,14 +45,30 @@ export class Pusher {
     });
   }
 
-  /** Refuses new pushes, and returns when the others have been answered. */
-  async close(): Promise<void> {
-    this.isClosed = true;
-    if (this.batcher.jobs > 0) {
-      await new Promise<void>((resolve) => {
-        this.whenEmpty = resolve;
-      });
+  /** Makes a call of many pushes, which `close` waits for. Throws ClientClosed. */
+  async together<T>(call: () => Promise<T>): Promise<T> {
+    this.refuseClosed();
+    this.others += 1;
+    try {
+      return await call();
+    } finally {
+      this.others -= 1;
+      this.notifyIfEmpty();
     }
+  }
+
+  /** Refuses new pushes, and returns when the others have been answered. */
+  close(): Promise<void> {
+    this.isClosed = true;
+    this.closing ??= new Promise<void>((resolve) => {
+      this.whenEmpty = resolve;
+      this.notifyIfEmpty();
+    });
+    return this.closing;
+  }
+
+  private refuseClosed(): void {
+    if (this.isClosed) throw new ClientClosed("the client is closed");
   }
 
   private withdrawOnAbort(signal: AbortSignal, key: BatchKey, push: Push<Waiter>): void {
@@ -119,6 +137,6 @@ export class Pusher {
   }
 
   private notifyIfEmpty(): void {
-    if (this.batcher.jobs === 0) this.whenEmpty?.();
+    if (this.batcher.jobs === 0 && this.others === 0) this.whenEmpty?.();
   }
 }

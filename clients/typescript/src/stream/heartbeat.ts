@@ -54,7 +54,10 @@ export class Heartbeat {
   /** Returns when a frame is due, even an empty one. */
   nextFrame(holdsLeases: boolean): number {
     const pause = HEARTBEAT_SHARE * this.interval;
-    return this.sentAt + (holdsLeases ? Math.min(pause, LEASE_SHARE * this.leaseMin) : pause);
+    return (
+      this.sentAt +
+      (holdsLeases ? Math.min(pause, Math.max(LEASE_SHARE * this.leaseMin, HEARTBEAT_MIN)) : pause)
+    );
   }
 
   /** Returns when to call `isSilent` again: twice per interval, or it could not see a stopped process. */

@@ -89,8 +89,8 @@ export class Session {
     if (frame.opened) this.handleOpened(now, frame.opened, received);
     for (const confirm of frame.confirms) {
       const { reports, fences } = this.settles.handleConfirm(confirm);
-      received.reports.push(...reports);
-      received.fences.push(...fences);
+      for (const report of reports) received.reports.push(report);
+      for (const fence of fences) received.fences.push(fence);
     }
     if (this.settledBefore.size > 0 && !this.settles.hasUnconfirmed) this.settledBefore.clear();
     for (const run of runs) this.takeRun(run, received);

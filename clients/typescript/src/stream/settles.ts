@@ -136,11 +136,15 @@ export class Settles {
     this.unconfirmed.delete(confirm.seq);
     const fences = this.fenced.get(confirm.seq) ?? [];
     this.fenced.delete(confirm.seq);
-    const reports = confirm.exceptions.map(({ index, outcome }) => {
+    // Once for each lease, however often a server says it.
+    const reports: (SettleReport | undefined)[] = [];
+    for (const [index, outcome] of new Map(confirm.exceptions.map((one) => [one.index, one.outcome]))) {
       const isLost = outcome === SettleOutcome.LEASE_LOST || outcome === SettleOutcome.NOT_FOUND;
-      return reportOf(settle, index, { isLost, isDead: false });
-    });
-    reports.push(...confirm.dead.map((index) => reportOf(settle, index, { isLost: false, isDead: true })));
+      reports.push(reportOf(settle, index, { isLost, isDead: false }));
+    }
+    for (const index of new Set(confirm.dead)) {
+      reports.push(reportOf(settle, index, { isLost: false, isDead: true }));
+    }
     return { reports: reports.filter((report) => report !== undefined), fences };
   }
 }

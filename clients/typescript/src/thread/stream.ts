@@ -9,6 +9,7 @@ import { pathOf } from "../services.js";
 import { errorOf } from "../status.js";
 import { readFrame } from "../stream/frames.js";
 import { goawayPatience, type Received } from "../stream/received.js";
+import { ASKED_MAX } from "../timers.js";
 import {
   JobService,
   type StreamGoaway,
@@ -30,8 +31,6 @@ const FATAL = [
 const MISTAKES = [errors.InvalidArgument, errors.NotServed, errors.ProtocolMistake, errors.TooLarge];
 /** A stream that ends within this many milliseconds is followed by a pause, even if the server asks for none. */
 const SHORT_LIFE = 1_000;
-/** The longest pause of a timer; a longer one would be none. */
-const TIMER_MAX = 2 ** 31 - 1;
 /** Streams in a row that are refused for a token that has ended, where another may follow. */
 const RENEWALS_MAX = 5;
 /** The reason of a refusal: another stream has this worker's session. */
@@ -138,7 +137,8 @@ export class Stream {
     if (this.stopping.signal.aborted || this.session.session.isOver) return;
     let pause = pauseAfter(RECONNECT, Math.max(tries, 1), Math.random);
     if (this.goaway) {
-      const asked = messageMilliseconds(this.goaway.retryDelay) * (0.5 + Math.random());
+      const wanted = Math.min(messageMilliseconds(this.goaway.retryDelay), ASKED_MAX);
+      const asked = wanted * (0.5 + Math.random());
       pause = lived < SHORT_LIFE ? Math.max(asked, pause) : asked;
     } else if (error) {
       pause = Math.max(pause, error.retryAfter ?? 0);
@@ -146,7 +146,7 @@ export class Stream {
       this.events.log("warn", `${what}, trying again in ${(pause / 1_000).toFixed(1)} s: ${error.message}`);
     }
     await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, Math.min(pause, TIMER_MAX));
+      const timer = setTimeout(resolve, pause);
       this.wake = () => {
         clearTimeout(timer);
         resolve();

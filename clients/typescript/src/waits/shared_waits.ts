@@ -46,6 +46,7 @@ export class SharedWaits {
   private readonly joining = new Set<Awaited>();
   private readonly calls = new Set<WaitCall>();
   private isOpenDue = false;
+  private timer: NodeJS.Timeout | undefined;
   private notBefore = 0;
   private tries = 0;
   private renewals = 0;
@@ -97,6 +98,12 @@ export class SharedWaits {
     const { id, call } = one;
     this.awaited.delete(id);
     this.joining.delete(one);
+    if (this.timer && this.joining.size === 0) {
+      // The server may have asked for an hour, for which it would keep the program alive.
+      clearTimeout(this.timer);
+      this.timer = undefined;
+      this.isOpenDue = false;
+    }
     if (call?.ids.delete(id) && call.ids.size === 0) {
       this.calls.delete(call);
       call.end();
@@ -112,12 +119,13 @@ export class SharedWaits {
     if (this.isOpenDue || this.joining.size === 0) return;
     this.isOpenDue = true;
     const open = () => {
+      this.timer = undefined;
       this.isOpenDue = false;
       this.open();
       this.openSoon();
     };
     const pause = this.notBefore - performance.now();
-    if (pause > 0) setTimeout(open, pause);
+    if (pause > 0) this.timer = setTimeout(open, pause);
     else setImmediate(open); // after all that is ready to run
   }
 

@@ -1,3 +1,4 @@
+import { TIMER_MAX } from "../timers.js";
 import { JobBatches } from "./batches.js";
 import type { LeasedJob } from "./leased.js";
 import type { Route } from "./routes.js";
@@ -61,7 +62,7 @@ export class Backlog {
         this.startTimer(wake);
         wake();
       },
-      Math.max(1, Math.ceil(deadline - performance.now())),
+      Math.min(Math.max(1, Math.ceil(deadline - performance.now())), TIMER_MAX),
     );
   }
 }

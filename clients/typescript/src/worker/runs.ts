@@ -1,3 +1,4 @@
+import { TIMER_MAX } from "../timers.js";
 import type { Context } from "./context.js";
 
 /** One call of a handler, for one job or those of a batch. */
@@ -38,15 +39,15 @@ export class Run {
 
   private startTimeout(context: Context, timeout: number): void {
     context.deadline = new Date(Date.now() + timeout);
-    // A timer counts 2³¹ ms at most; the server revokes the lease of a longer one.
-    if (timeout >= 2 ** 31) return;
+    // The server revokes the lease of a longer one.
+    if (timeout > TIMER_MAX) return;
     this.timers.push(setTimeout(() => context.cancel("timeout"), timeout));
   }
 
   /** A batch counts as stopping when all of its jobs should stop. */
   private handleCancel(): void {
     if (!this.contexts.every((context) => context.cancelReason)) return;
-    this.timers.push(setTimeout(() => this.onStuck(this), this.grace).unref());
+    this.timers.push(setTimeout(() => this.onStuck(this), Math.min(this.grace, TIMER_MAX)).unref());
   }
 }
 

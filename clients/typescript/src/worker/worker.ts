@@ -5,6 +5,7 @@ import type { WorkerStats } from "./link.js";
 import type { Middleware } from "./middleware.js";
 import { type BatchHandler, type BatchOptions, type Handler, Routes } from "./routes.js";
 import { openingOf, type Settings, settingsOf, type WorkerOptions } from "./settings.js";
+import { onSignals } from "./stop_signals.js";
 import { WorkerRun } from "./worker_run.js";
 
 const NOT_STARTED: WorkerStats = {
@@ -124,10 +125,9 @@ export class Worker<S = undefined> implements AsyncDisposable {
 
   private stopOnSignals(run: WorkerRun): void {
     const signals = this.#options.signals ?? [];
-    const stop = () => run.stop();
-    for (const signal of signals) process.on(signal, stop);
+    const forget = onSignals(signals, () => run.stop());
     const over = async () => {
-      for (const signal of signals) process.off(signal, stop);
+      forget();
       await disposeOf(this.state);
     };
     run.whenFinished.then(over, over).catch((error: unknown) => {

@@ -3,6 +3,7 @@ import * as errors from "../errors.js";
 import { type ResolvedAddress, tokenOf } from "../identity.js";
 import { COUNTERS, type FromStream, type StreamAddress } from "../thread/messages.js";
 import { cellsFor, type HealthSettings, HealthWriter, labelsOf } from "../thread/shared_health.js";
+import { TIMER_MAX } from "../timers.js";
 import { Children } from "./children.js";
 import { Drain, Stage } from "./drain.js";
 import { FailurePause } from "./failure_pause.js";
@@ -177,7 +178,7 @@ export class WorkerRun {
     clearTimeout(this.timer);
     const { deadline } = this.drain;
     if (deadline !== undefined && this.drain.stage !== Stage.STOPPED) {
-      const pause = Math.min(Math.max(1, Math.ceil(deadline - performance.now())), 2 ** 31 - 1);
+      const pause = Math.min(Math.max(1, Math.ceil(deadline - performance.now())), TIMER_MAX);
       this.timer = setTimeout(() => this.step(), pause);
     }
   }
