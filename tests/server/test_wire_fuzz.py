@@ -27,14 +27,14 @@ from jobline_server.rpc.guard import Guard
 from jobline_server.testing import running_server
 from tests.server import world
 from tests.server.calling import CLIENTS_OWN, PACKAGE, BytesChannel, all_rpcs, encoded, method_of
-from tests.server.conftest import connect
+from tests.server.conftest import TRANSPORTS, connect
 from tests.server.fuzzing import Maker
 from tests.server.test_bad_input import DEFINITE
 from tests.server.valid_requests import VALID
 
-# Over all RPCs, on each transport.
+# Over all RPCs and both transports, which get different ones.
 MESSAGES = 20_000
-MESSAGES_PER_RPC = -(-MESSAGES // len(all_rpcs()))
+MESSAGES_PER_RPC = -(-MESSAGES // (len(TRANSPORTS) * len(all_rpcs())))
 AT_ONCE = 20
 # Streams that are opened well, with three frames each after that.
 STREAMS = 200
@@ -144,11 +144,13 @@ async def code_of(channel: BytesChannel, rpc: str, message: bytes) -> str:
 
 
 @pytest.mark.parametrize("rpc", all_rpcs())
-async def test_no_message_crashes_an_rpc(fuzzed: aio.Channel, rpc: str, watched: Watched) -> None:
+async def test_no_message_crashes_an_rpc(
+    fuzzed: aio.Channel, transport: str, rpc: str, watched: Watched
+) -> None:
     """Whatever arrives is answered well or with a definite code, which changes nothing; no step of
     the loop is long; afterwards the server works as before.
     """
-    random = Random(rpc)
+    random = Random(f"{rpc} {transport}")
     stub = JobServiceStub(fuzzed)
     await stub.Push(job_service_pb2.PushRequest(queue="fuzz", payloads=[b"x"] * 3))
     maker = Maker(random, await known_ids(fuzzed))
