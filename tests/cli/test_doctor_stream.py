@@ -6,6 +6,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import cast
 
 import grpc
 import pytest
@@ -88,7 +89,8 @@ class Refusing:
 )
 def test_a_caller_who_is_known_and_may_not_found_a_guarded_server(code, said):
     """A certificate without a role is no sign that everybody may."""
-    found = access(Refusing(code), Connection("queue.example:7070", use_tls=True))
+    channel = cast("grpc.Channel", Refusing(code))
+    found = access(channel, Connection("queue.example:7070", use_tls=True))
     assert said in found.found
 
 

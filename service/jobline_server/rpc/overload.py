@@ -32,10 +32,10 @@ LATE_SECONDS = 0.025
 ALL_LATE_SECONDS = 0.1
 CALLS_MIN = 1_000
 # In an overload, so many are served at once, which is enough for one commit; unless as many as the
-# second number are open in the transport, too: then a few are, however many are refused.
-SERVED_MAX = 32
+# second number are open in the transport, too: then some are, however many are refused.
+SERVED_MAX = 64
 OPEN_MAX = 256
-SERVED_MIN = 2
+SERVED_MIN = 8
 # It is over after so long without a refusal.
 CALM_SECONDS = 2.0
 
