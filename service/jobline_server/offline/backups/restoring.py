@@ -68,9 +68,22 @@ class Found:
 
 def find_backup(where: str) -> Found:
     """Returns the backup that a path or URL names, or the newest one of those in it. Raises
-    `CannotRead`; `OSError`, or what a library of fsspec raises, if it cannot be reached.
+    `CannotRead`; `OSError` if a directory cannot be read.
     """
     shown = without_credentials(where)
+    try:
+        return _find(where, shown)
+    except CannotRead:
+        raise
+    except Exception as error:
+        if "://" not in where:
+            raise
+        # Any error of any library: of credentials, of names, of the network.
+        why = without_credentials(str(error)) or type(error).__name__
+        raise CannotRead(Why.UNREADABLE, f"{shown} cannot be reached: {why}") from error
+
+
+def _find(where: str, shown: str) -> Found:
     try:
         place, folder = place_of(parent_and_folder(where)[0]), parent_and_folder(where)[1]
         if place.has(folder, MANIFEST_FILE):
