@@ -93,7 +93,7 @@ def ends_with_all(end: Row, push: Row) -> None:
         assert end["pushed_at"] <= end["ready_at"] <= end["leased_at"] <= end["at"]
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_rows_say_which_jobs_there_are_and_how_they_ended() -> None:
     """In histories of all features; what never happens is not tested."""
     seen.clear()
