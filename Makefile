@@ -49,6 +49,17 @@ $(GEN): scripts/gen-requirements.txt
 	@.gen-venv/bin/python -m pip install --quiet --disable-pip-version-check -r $<
 	@touch $@
 
+# An emulation of S3 takes half a minute, and one file of tests needs it.
+OBJECT_STORE := $(VENV)/.object-store-done
+.PHONY: object-store
+object-store: $(OBJECT_STORE)  ## Install the object store of the tests into .venv
+
+$(OBJECT_STORE): $(SETUP)
+	@echo "$(VENV): installing an emulation of S3 from PyPI, about half a minute, once"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	  -c constraints.txt -e clients/python -e '.[object-store]'
+	@touch $@
+
 .PHONY: pins
 pins:  ## Renew constraints.txt from the newest versions that pyproject.toml allows
 	scripts/pins.sh

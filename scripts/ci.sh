@@ -80,7 +80,7 @@ install_tools() {
 
 step tools install_tools
 step toolchains scripts/left_out.sh go node helm
-step setup make setup
+step setup make setup object-store
 step gen-check make gen-check
 step lint make lint
 step types make types

@@ -32,6 +32,7 @@ look grpcurl grpcurl 'what README.md shows with grpcurl' 'go install …/grpcurl
 look promtool promtool 'the check of metrics' 'scripts/promtool.sh'
 look postgresql postgresql 'the outbox on PostgreSQL' 'apt-get install postgresql'
 look helm 'test -x .tools/bin/helm4' 'the chart for Kubernetes and the image' 'make helm-setup'
+look moto 'test -x .venv/bin/moto_server' 'backups to an object store' 'make object-store'
 look openssl 'command -v openssl' 'webhooks over TLS' 'apt-get install openssl'
 look strace 'command -v strace' 'the system calls of a commit' 'apt-get install strace'
 if [ -n "$wanted" ] && [ "$missing" -ne 0 ]; then exit 1; fi

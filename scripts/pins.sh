@@ -21,5 +21,5 @@ pin() { # file, packages…
   mv "$made.pins" "$file"
 }
 
-pin constraints.txt -e clients/python -e '.[dev,native]'
+pin constraints.txt -e clients/python -e '.[dev,native,object-store]'
 pin pipeline/constraints.txt -e clients/python -e '.[history]' -e 'pipeline[dev,java]'

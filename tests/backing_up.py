@@ -4,10 +4,12 @@ it."""
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
+from urllib.request import urlopen
 
 from jobline import AsyncClient, Backup, BackupState, Job
 from jobline_server.offline.backups.restoring import Restored, find_backup, restore
@@ -38,6 +40,20 @@ async def last_success(client: AsyncClient) -> datetime:
         if found is not None:
             return found
         await asyncio.sleep(0.05)  # as above
+
+
+async def metric(http: str, name: str) -> float | None:
+    """Returns a metric of backups, None if the server does not have it yet."""
+    page = await asyncio.to_thread(lambda: urlopen(f"http://{http}/metrics").read().decode())
+    found = re.search(rf"^jobline_backup_{name} (\S+)$", page, re.MULTILINE)
+    return float(found[1]) if found else None
+
+
+async def destination_asked(http: str) -> None:
+    """Waits until the server knows when the newest backup was made, which it asks once, soon after
+    its start: what fails from then on are backups."""
+    while await metric(http, "last_success_timestamp_seconds") is None:  # noqa: ASYNC110  # as above
+        await asyncio.sleep(0.05)
 
 
 async def backed_up(client: AsyncClient) -> Backup:
