@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -21,6 +20,7 @@ from jobline.v1.job_admin_service_pb2_grpc import JobAdminServiceStub
 from jobline.v1.queue_service_pb2_grpc import QueueServiceStub
 from jobline_server.serving import EXIT_CANNOT_START
 from jobline_server.testing import RunningServer, running_server
+from tests.small_disk import mounted
 
 pytestmark = [pytest.mark.fault, pytest.mark.root]
 
@@ -32,13 +32,8 @@ PAYLOAD = b"x" * 200_000
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of its own, soon full."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={DISK_MIB}m", "tmpfs", str(disk)]
-    if os.geteuid() != 0 or subprocess.run(mount, check=False, capture_output=True).returncode:
-        pytest.skip("mounting a tmpfs needs root and a kernel that allows it")
-    yield disk
-    subprocess.run(["umount", "-l", str(disk)], check=True)
+    with mounted(tmp_path / "disk", DISK_MIB) as disk:
+        yield disk
 
 
 @asynccontextmanager

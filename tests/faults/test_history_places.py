@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
-import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +14,7 @@ import pytest
 from jobline import AsyncClient
 from jobline_server.testing import ServerProcess
 from tests.faults.test_history_kills import read
+from tests.small_disk import mounted
 
 pytestmark = pytest.mark.fault
 
@@ -76,13 +75,8 @@ async def test_a_destination_that_comes_back_gets_everything_once(tmp_path: Path
 @pytest.fixture
 def small_spool(tmp_path: Path) -> Iterator[Path]:
     """A data directory whose spool has a file system of its own, soon full."""
-    spool = tmp_path / "data" / "history"
-    spool.mkdir(parents=True)
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={SPOOL_MIB}m", "tmpfs", str(spool)]
-    if os.geteuid() != 0 or subprocess.run(mount, check=False, capture_output=True).returncode:
-        pytest.skip("mounting a tmpfs needs root and a kernel that allows it")
-    yield tmp_path / "data"
-    subprocess.run(["umount", "-l", str(spool)], check=True)
+    with mounted(tmp_path / "data" / "history", SPOOL_MIB):
+        yield tmp_path / "data"
 
 
 @pytest.mark.root
