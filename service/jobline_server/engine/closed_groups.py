@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from heapq import heapify, heappop, heappush
 
-from jobline_server.engine.group import Group, GroupTable, rate_of
+from jobline_server.engine.group import Group, rate_of
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.rates import TokenBucket
 from jobline_server.engine.values import Now
@@ -63,7 +63,7 @@ class ClosedGroups:
         self._limited = _Moments()
         self._used_up = _Moments()
         # Queues whose rate changed: the names of their groups, part by part.
-        self._asked: deque[tuple[GroupTable, Iterator[list[str]]]] = deque()
+        self._asked: deque[tuple[Queue, Iterator[list[str]]]] = deque()
         self.has_any = False
 
     def note(self, group: Group, now: Now) -> None:
@@ -85,19 +85,24 @@ class ClosedGroups:
 
     def ask_all(self, queue: Queue) -> None:
         """Does the same for all groups of a queue, in slices."""
-        self._asked.append((queue.groups, queue.groups.names()))
+        self._asked.append((queue, queue.groups.names()))
         self.has_any = True
 
     def ask_part(self, now: Now) -> bool:
-        """Does a slice of what `ask_all` has left; returns whether more is left."""
+        """Does a slice of what `ask_all` has left; returns whether more is left. A group that has
+        used up the new rate meanwhile stays closed.
+        """
         if self._asked:
-            table, names = self._asked[0]
+            queue, names = self._asked[0]
             part = next(names, None)
             if part is None:
                 self._asked.popleft()
             for name in part or ():
-                group = table.find(name)
-                if group is not None:
+                group = queue.groups.find(name)
+                if group is None:
+                    continue
+                rate = rate_of(group.settings, queue.settings.group)
+                if group.bucket is None or group.bucket.limit != rate:
                     self.ask(group, now.mono_ms)
         return bool(self._asked)
 

@@ -47,13 +47,29 @@ def test_group_that_is_gone_is_asked_no_more(world):
     assert ids(world) == []
     world.settings(group=RATED)
     part = iter([["gone", "g"]])
-    world.shard.closed_groups._asked[0] = (world.queue().groups, part)
+    world.shard.closed_groups._asked[0] = (world.queue(), part)
     for _ in range(2):
         tick(world, 0)
     assert not world.shard.closed_groups._asked
     assert ids(world) == []
     tick(world, 1_000)
     assert ids(world) == [jobs[1]]
+
+
+def test_group_that_used_up_the_new_rate_before_the_timers_came_stays_closed(world):
+    """It would take its job out of its lane again, which loses its place among those of others."""
+    month = RateLimit(1, limits.RATE_PERIOD_MS_MAX)
+    world.settings(group=GroupSettings(concurrency=3))
+    jobs = push(world, "g", "g")
+    world.settings(group=GroupSettings(concurrency=3, rate=month))
+    assert ids(world) == jobs[:1]
+    group = world.queue().groups.find("g")
+    assert group.is_used_up
+    tick(world, 0)
+    assert group.is_used_up
+    world.settings(group=GroupSettings(concurrency=3))
+    tick(world, 0)
+    assert ids(world) == jobs[1:]
 
 
 def test_times_that_do_not_count_any_more_are_swept(world):
