@@ -79,7 +79,7 @@ async def test_wrong_credentials_fail_and_right_ones_go_on(
             wrong.setenv("AWS_ACCESS_KEY_ID", "AKIAOTHER")
             await client.admin.backup()
             failed = await ended(client)
-            with pytest.raises(CannotRead, match=f"{TO} cannot be reached: .*{refused}") as said:
+            with pytest.raises(CannotRead, match=f"{TO} cannot be reached: ") as said:
                 await restored(TO, tmp_path / "new")
             forget_connections()
         assert failed.state is BackupState.FAILED
