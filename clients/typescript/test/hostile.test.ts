@@ -224,6 +224,22 @@ test("one signal of fifty thousand calls costs each the same, and leaves nothing
   assert.equal(fired, 1);
 });
 
+test("a signal is listened to only during calls, or Node would keep one of AbortSignal.any for ever", () => {
+  const { signal: lasting } = new AbortController();
+  const composed = AbortSignal.any([lasting, new AbortController().signal]);
+  let fired = 0;
+  for (let call = 0; call < 2; call += 1) {
+    const ends = [1, 2].map(() => onAbort(composed, () => (fired += 1)));
+    for (const end of [...ends, ...ends]) end();
+    assert.equal(getEventListeners(composed, "abort").length, 0);
+  }
+  const controller = new AbortController();
+  onAbort(controller.signal, () => undefined)();
+  onAbort(controller.signal, () => (fired += 1));
+  controller.abort();
+  assert.equal(fired, 1);
+});
+
 test("an end that was not waited for is not kept", async () => {
   const target = await fakeServer({
     Wait: (call) => {
