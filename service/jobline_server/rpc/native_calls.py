@@ -17,7 +17,7 @@ import grpc
 from grpc import aio
 
 from jobline_server.rpc.guard import UnaryAnswer
-from jobline_server.rpc.overload import Overload
+from jobline_server.rpc.overload import Lateness, Overload
 
 # Calls that begin in an iteration of the loop: some milliseconds of pushes. Fewer would part those
 # who come together and share a commit.
@@ -95,6 +95,7 @@ class WaitingCalls:
         "_begin",
         "_count_open",
         "_is_going_on",
+        "_lateness",
         "_loop",
         "_overload",
         "_refuse",
@@ -109,6 +110,7 @@ class WaitingCalls:
         count_open: Callable[[], int],
     ) -> None:
         self._overload = overload
+        self._lateness = Lateness()
         self._begin = begin
         self._refuse = refuse
         self._count_open = count_open
@@ -136,8 +138,8 @@ class WaitingCalls:
 
     def _begin_some(self) -> None:
         self._is_going_on = False
-        waiting = self._waiting
-        if waiting and self._overload.begins(waiting[0].came, self._count_open):
+        waiting, overload = self._waiting, self._overload
+        if waiting and overload.begins(self._lateness, waiting[0].came, self._count_open):
             self._refuse(self.take_all())
             return
         for _ in range(min(BEGUN_AT_ONCE, len(waiting))):

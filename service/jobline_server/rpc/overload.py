@@ -42,25 +42,36 @@ CALM_SECONDS = 2.0
 Count = Callable[[], int]
 
 
+class Lateness:
+    """How long all calls of one port have been late: they wait behind each other alone."""
+
+    __slots__ = ("_at", "_since")
+
+    def __init__(self) -> None:
+        self._at = self._since = float("-inf")
+
+    def lasts(self, now: float, came: float) -> bool:
+        """Returns whether that is long, as the next call to be served came at a time."""
+        if now - came < LATE_SECONDS:
+            self._at = float("-inf")
+            return False
+        # Else it came while others were late.
+        if came > self._at:
+            self._since = now
+        self._at = now
+        return now - self._since >= ALL_LATE_SECONDS and came >= self._since
+
+
 class Overload:
     """Decides which calls are refused, and counts them in `meters`. `clock` returns seconds and
     never goes back.
     """
 
-    __slots__ = (
-        "_clock",
-        "_late_at",
-        "_late_since",
-        "_meters",
-        "_refused_at",
-        "is_over",
-        "refused",
-    )
+    __slots__ = ("_clock", "_meters", "_refused_at", "is_over", "refused")
 
     def __init__(self, meters: CallMeters, clock: Callable[[], float] = perf_counter) -> None:
         self._meters = meters
         self._clock = clock
-        self._late_since = self._late_at = float("-inf")
         self._refused_at = 0.0
         self.is_over = True
         self.refused = 0
@@ -70,19 +81,12 @@ class Overload:
         """Returns the time at which a call comes."""
         return self._clock()
 
-    def begins(self, came: float, open_calls: Count) -> bool:
-        """Returns whether an overload begins, as the next call to be served came at a time."""
+    def begins(self, lateness: Lateness, came: float, open_calls: Count) -> bool:
+        """Returns whether an overload begins, as the next call of a port to be served came at a
+        time.
+        """
         now = self._clock()
-        if now - came < LATE_SECONDS:
-            self._late_at = float("-inf")
-            return False
-        # Else it came while others were late.
-        if came > self._late_at:
-            self._late_since = now
-        self._late_at = now
-        if now - self._late_since < ALL_LATE_SECONDS or came < self._late_since:
-            return False
-        if open_calls() < CALLS_MIN:
+        if not lateness.lasts(now, came) or open_calls() < CALLS_MIN:
             return False
         self.is_over, self._refused_at = False, now
         LOG.warning("overload: calls are refused", late_seconds=round(now - came, 3))

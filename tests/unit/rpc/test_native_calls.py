@@ -23,19 +23,24 @@ class World:
         self.refused: list[int] = []
         self.open_calls = 0
         self.overload = Overload(CallMeters(), lambda: self.now)
-        self.waiting = WaitingCalls(
+        self.waiting = self.port()
+
+    def port(self) -> WaitingCalls:
+        """The calls of one more port."""
+        return WaitingCalls(
             self.overload,
             lambda one: self.begun.append(one.number),
             lambda calls: self.refused.extend(one.number for one in calls),
             lambda: self.open_calls,
         )
 
-    def come(self, *numbers: int) -> dict[int, NativeCall]:
+    def come(self, *numbers: int, port: WaitingCalls | None = None) -> dict[int, NativeCall]:
         """So many calls come in one batch."""
+        waiting = self.waiting if port is None else port
         calls = {number: NativeCall("/a.B/C", answer, "peer") for number in numbers}
         for number, call in calls.items():
-            self.waiting.add(Waiting(number, 0, call, b"", self.now))
-        self.waiting.go_on()
+            waiting.add(Waiting(number, 0, call, b"", self.now))
+        waiting.go_on()
         return calls
 
 
@@ -96,6 +101,20 @@ async def test_in_an_overload_those_who_wait_are_refused(world: World) -> None:
     begun = len(world.begun)
     await asyncio.sleep(0)
     assert len(world.begun) == begun
+
+
+async def test_a_port_where_nobody_waits_hides_no_overload_of_another(world: World) -> None:
+    """Its calls begin as they come, however many wait elsewhere."""
+    world.open_calls = CALLS_MIN
+    other = world.port()
+    while world.overload.is_over:
+        world.come(*range(100))
+        world.now += 0.05
+        world.come(1_000, port=other)
+        await asyncio.sleep(0)
+        assert world.now < 110
+    assert world.begun[-1] == 1_000
+    assert 1_000 not in world.refused
 
 
 async def test_at_a_stop_nothing_more_begins(world: World) -> None:

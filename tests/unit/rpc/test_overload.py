@@ -13,6 +13,7 @@ from jobline_server.rpc.overload import (
     OPEN_MAX,
     SERVED_MAX,
     SERVED_MIN,
+    Lateness,
     Overload,
 )
 from jobline_server.telemetry.calls import CallMeters
@@ -27,11 +28,12 @@ class World:
         self.now = 100.0
         self.meters = CallMeters()
         self.overload = Overload(self.meters, lambda: self.now)
+        self.lateness = Lateness()
 
     def next_begins(self, waited: float, open_calls: int = CALLS_MIN) -> bool:
         """The next call begins, which came some time ago."""
         self.now += 0.01
-        return self.overload.begins(self.now - waited, lambda: open_calls)
+        return self.overload.begins(self.lateness, self.now - waited, lambda: open_calls)
 
     def room(self, waited: float = 0.001, serving: int = 0, open_calls: int = 0) -> int:
         self.now += 0.01
