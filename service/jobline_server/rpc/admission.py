@@ -11,8 +11,10 @@ there a reply counts as unread until a recount shows otherwise.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +26,9 @@ RETRY_AFTER_MS = 1_000
 # Unread replies are recounted where a bound is reached, after this long or this many more replies.
 RECOUNT_SECONDS = 0.05
 RECOUNT_REPLIES = 16
+
+# The port through which the running call came, where that looks for what it has in a gate.
+CAME_THROUGH: ContextVar[object] = ContextVar("came_through", default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +56,7 @@ class Gate:
     is bounded by `max_held` together.
     """
 
-    __slots__ = ("_inside", "held", "limit", "max_held", "name")
+    __slots__ = ("_by_port", "_inside", "held", "limit", "max_held", "name")
 
     def __init__(self, name: str, limit: int, max_held: int = 0) -> None:
         self.name = name
@@ -59,6 +64,7 @@ class Gate:
         self.max_held = max_held
         self.held = 0
         self._inside: set[asyncio.Task[Any]] = set()
+        self._by_port: Counter[object] = Counter()
 
     @contextmanager
     def admitted(self) -> Iterator[None]:
@@ -66,11 +72,14 @@ class Gate:
         task = asyncio.current_task()
         if task is None or len(self._inside) >= self.limit:
             raise too_many(self.name)
+        port = CAME_THROUGH.get()
         self._inside.add(task)
+        self._by_port[port] += 1
         try:
             yield
         finally:
             self._inside.discard(task)
+            self._by_port[port] -= 1
 
     @contextmanager
     def holding(self, amount: int) -> Iterator[None]:
@@ -85,6 +94,10 @@ class Gate:
 
     def __len__(self) -> int:
         return len(self._inside)
+
+    def count_of(self, port: object) -> int:
+        """Returns how many tasks of calls are inside that came through a port."""
+        return self._by_port[port]
 
     def cancel_all(self, but: set[asyncio.Task[Any]]) -> None:
         """Cancels all admitted tasks, except `but`."""

@@ -21,7 +21,7 @@ import grpc
 from grpc import aio
 from pygrpc_native import EVENT_CANCEL, NativeGrpcFront
 
-from jobline_server.rpc.admission import RETRY_AFTER_MS, Admission
+from jobline_server.rpc.admission import CAME_THROUGH, RETRY_AFTER_MS, Admission
 from jobline_server.rpc.delivery import handle_untaken
 from jobline_server.rpc.errors import overload_status
 from jobline_server.rpc.guard import UnaryAnswer
@@ -100,7 +100,8 @@ class NativePort:
         threading.Thread(target=self._receive, name="jobline-native", daemon=True).start()
 
     def _receive(self) -> None:
-        """Passes calls to the loop; runs in a thread."""
+        """Passes calls to the loop; runs in a thread, whose context the loop serves them in."""
+        CAME_THROUGH.set(self)
         receive: Callable[[int], Sequence[tuple[Any, ...]] | None] = self._front.recv_batch
         take, now = self._take, self._admission.overload.now
         if self._reads_metadata:
@@ -172,13 +173,13 @@ class NativePort:
 
     def _unanswered(self) -> int:
         """Returns how many calls are not answered yet, without those that wait for jobs."""
-        return len(self._calls) - len(self._admission.pulls)
+        return len(self._calls) - self._admission.pulls.count_of(self)
 
     def _open_calls(self) -> int:
         """Returns how many calls are open, replies that are not sent yet included; without those
         that wait for jobs.
         """
-        return self._unread.open_calls() - len(self._admission.pulls)
+        return self._unread.open_calls() - self._admission.pulls.count_of(self)
 
     def _take_details(self, events: Sequence[tuple[Any, ...]], came: float) -> None:
         self._take([event[:5] for event in events], came)

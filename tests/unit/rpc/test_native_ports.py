@@ -1,0 +1,71 @@
+"""Ports of the native transport: what each counts as its own."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from grpc import aio
+
+from jobline_server.rpc.admission import Admission
+from jobline_server.rpc.overload import Count, Lateness
+from jobline_server.rpc.transport import channel_options
+
+native = pytest.importorskip("jobline_server.rpc.native")
+
+POLL, CALL = "/a.B/Poll", "/a.B/Call"
+
+
+async def make_call(channel: aio.Channel, path: str) -> None:
+    """Makes a call to its end."""
+    call: Any = channel.unary_unary(path)
+    await call(b"")
+
+
+async def test_long_polls_of_another_port_are_not_taken_for_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor those over HTTP: a port would find its own calls to be fewer than none, and no overload.
+    Its own are left out, as they only wait.
+    """
+    admission, counted = Admission(), list[int]()
+    waiting, may_end = asyncio.Semaphore(0), asyncio.Event()
+
+    async def poll(_raw: bytes, _context: object) -> bytes:
+        with admission.pulls.admitted():
+            waiting.release()
+            await may_end.wait()
+        return b""
+
+    async def call(_raw: bytes, _context: object) -> bytes:
+        return b""
+
+    def begins(_overload: object, _lateness: Lateness, _came: float, open_calls: Count) -> bool:
+        counted.append(open_calls())
+        return False
+
+    monkeypatch.setattr("jobline_server.rpc.overload.Overload.begins", begins)
+    answers = {POLL: poll, CALL: call}
+    options: dict[str, Any] = dict(channel_options(1 << 20))
+    paths = [f"unix:{tmp_path}/{name}" for name in ("one", "two")]
+    ports = [native.NativePort(path, answers, options, admission) for path in paths]
+    for port in ports:
+        port.start(tmp_path / "none")
+    async with aio.insecure_channel(paths[0]) as one, aio.insecure_channel(paths[1]) as two:
+        over_http = asyncio.create_task(poll(b"", None))
+        polls = [asyncio.create_task(make_call(one, POLL)) for _ in range(3)]
+        for _ in range(4):
+            await waiting.acquire()
+        counted.clear()
+        for channel in (one, two):
+            await make_call(channel, CALL)
+        assert counted == [1, 1]
+        may_end.set()
+        await asyncio.gather(over_http, *polls)
+        await make_call(one, CALL)
+        assert counted[2:] == [1]
+    for port in ports:
+        await port.end_calls(1.0)
+        await port.close()
