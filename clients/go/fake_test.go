@@ -31,6 +31,8 @@ type fake struct {
 	ends    []*joblinev1.WaitResponse
 	waits   int
 	missing int32
+	// What is changed in the answer to a push, where that is set.
+	change func(n int, response *joblinev1.PushResponse)
 	// What is done first in each call, where that is set.
 	asked func(context.Context) error
 	// What a call of Wait does, in the place of answering ends.
@@ -50,7 +52,11 @@ func (f *fake) Push(ctx context.Context, request *joblinev1.PushRequest) (*jobli
 	if err := f.answer(n, request); err != nil {
 		return nil, err
 	}
-	return &joblinev1.PushResponse{FirstId: uint64(n) * 1_000, Count: int32(len(request.GetPayloads())+len(request.GetJobs())) - f.missing}, nil
+	response := &joblinev1.PushResponse{FirstId: uint64(n) * 1_000, Count: int32(len(request.GetPayloads())+len(request.GetJobs())) - f.missing}
+	if f.change != nil {
+		f.change(n, response)
+	}
+	return response, nil
 }
 
 func (f *fake) Wait(request *joblinev1.WaitRequest, stream joblinev1.JobService_WaitServer) error {
@@ -132,6 +138,28 @@ func TestRetryInfoIsHeeded(t *testing.T) {
 	}
 	if pause := f.at[1].Sub(f.at[0]); pause < 700*time.Millisecond {
 		t.Fatalf("it came back after %v", pause)
+	}
+}
+
+// TestJobThatIsPushedAgainByItselfHasTheLevelOfItsCall: whoever had its unique key may have ended meanwhile.
+func TestJobThatIsPushedAgainByItselfHasTheLevelOfItsCall(t *testing.T) {
+	f, client := startFake(t, stored, nil)
+	f.change = func(n int, response *joblinev1.PushResponse) {
+		if n == 1 {
+			response.Count--
+			response.Exceptions = []*joblinev1.PushException{{Index: 1, Outcome: jobline.PushRefused}}
+		}
+	}
+	jobs := []jobline.NewJob{{}, {Options: jobline.PushOptions{JobKey: "j", UniqueKey: "u"}}}
+	options := &jobline.PushManyOptions{PushOptions: jobline.PushOptions{AckLevel: jobline.AckBuffered}, NotAtomic: true}
+	pushed, err := client.PushMany(newContext(t), "q", jobs, options)
+	if err != nil || pushed[1].Err != nil || pushed[1].Outcome != jobline.PushCreated {
+		t.Fatalf("got %+v, %v", pushed, err)
+	}
+	for i, request := range f.requests {
+		if got := request.GetAckLevel(); got != jobline.AckBuffered {
+			t.Errorf("call %d asks for %v", i, got)
+		}
 	}
 }
 

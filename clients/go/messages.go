@@ -51,7 +51,7 @@ func (c *Client) PushMessages(ctx context.Context, queue string, jobs []*jobline
 	}
 	for i, one := range request.Jobs {
 		if pushed[i].Outcome == PushRefused {
-			pushed[i] = c.refused(ctx, queue, one)
+			pushed[i] = c.refused(ctx, queue, 0, one)
 		}
 	}
 	return pushed, nil
@@ -59,15 +59,15 @@ func (c *Client) PushMessages(ctx context.Context, queue string, jobs []*jobline
 
 // refused returns why a job was refused alone. The answer to many jobs does not say which of its two keys another job
 // has, so one with both is pushed by itself: the refusal of a whole call says that. Its job key keeps it from being stored
-// twice.
-func (c *Client) refused(ctx context.Context, queue string, job *joblinev1.NewJob) Pushed {
+// twice. Once its keys are free it is stored, so it asks for the level of the call.
+func (c *Client) refused(ctx context.Context, queue string, level AckLevel, job *joblinev1.NewJob) Pushed {
 	o := job.GetOptions()
 	keys := &own{jobKey: job.GetJobKey(), uniqueKey: o.GetUniqueKey()}
 	guess := Pushed{Outcome: PushRefused, Err: refusalOfOne(queue, keys, o.GetUniqueMode())}
 	if keys.jobKey == "" || keys.uniqueKey == "" {
 		return guess
 	}
-	response, err := c.pushCall(ctx, &joblinev1.PushRequest{Queue: queue, Jobs: []*joblinev1.NewJob{job}}, "")
+	response, err := c.pushCall(ctx, &joblinev1.PushRequest{Queue: queue, AckLevel: level, Jobs: []*joblinev1.NewJob{job}}, "")
 	if err == nil {
 		var pushed []Pushed
 		if pushed, err = outcomesOf(response, 1); err == nil {

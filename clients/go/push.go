@@ -143,7 +143,7 @@ func (c *Client) pushMany(ctx context.Context, outs []*Outgoing, options *PushMa
 			return nil, err
 		}
 		level := pushed[i].AckLevel
-		pushed[i] = c.refused(ctx, out.Queue, row)
+		pushed[i] = c.refused(ctx, out.Queue, request.GetAckLevel(), row)
 		if pushed[i].Err != nil {
 			pushed[i].AckLevel = level
 		}
