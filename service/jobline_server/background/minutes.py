@@ -40,7 +40,7 @@ class CloseMinutes:
         return {"queues": closed, "deleted": await self.minutes.delete_old(minute)}
 
     async def next_ms(self, now: Now) -> int | None:
-        """Returns the end of this minute; None if nothing has happened in it."""
+        """Returns the end of this minute; None if nothing has happened in it or the last one."""
         if not self.minutes.has_news():
             return None
         return (now.wall_ms // MINUTE_MS + 1) * MINUTE_MS

@@ -95,8 +95,10 @@ class Minutes:
         return len(busiest)
 
     def has_news(self) -> bool:
-        """Returns whether anything happened since the last call of `close_minute`."""
-        return bool(self._dead) or any(
+        """Returns whether anything happened since the last call of `close_minute`, or in the minute
+        that it closed, which `activity` counts until the next one.
+        """
+        return bool(self._dead or self._last) or any(
             totals.since(self._before.get(queue.name, Totals())) != Totals()
             for slot in self._core.slots
             for queue in slot.shard.queues.values()

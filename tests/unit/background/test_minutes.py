@@ -54,4 +54,15 @@ async def test_it_is_due_at_the_end_of_a_minute_with_news(keeping: Keeping) -> N
     assert await task.next_ms(now) == (now.wall_ms // MINUTE_MS + 1) * MINUTE_MS
     keeping.clock.advance(MINUTE_MS)
     await task.run_once(keeping.clock.now())
-    assert await task.next_ms(keeping.clock.now()) is None
+
+
+async def test_it_is_due_at_the_end_of_the_next_minute_too(keeping: Keeping) -> None:
+    """Or a queue would be as busy for ever where a clock is moved by hand."""
+    task = CloseMinutes(keeping.runtime.core, keeping.runtime.minutes)
+    await keeping.complete(1)
+    while (next_ms := await task.next_ms(keeping.clock.now())) is not None:
+        keeping.clock.advance(next_ms - keeping.clock.now().wall_ms)
+        await task.run_once(keeping.clock.now())
+    queue = keeping.runtime.core.slots.find_queue(QUEUE)
+    assert queue is not None
+    assert keeping.runtime.minutes.activity(queue) == 0
