@@ -164,8 +164,10 @@ class NativePort:
         call = self._calls.get(number)
         if call is None:
             return
-        call.is_cancelled = True
-        if call.task is not None:
+        if call.task is None:
+            self._waiting.give_up(call)
+        else:
+            call.is_cancelled = True
             call.task.cancel()
         if not call.has_begun:  # its task never runs, and cannot do this
             del self._calls[number]

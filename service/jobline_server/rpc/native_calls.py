@@ -96,6 +96,7 @@ class WaitingCalls:
     __slots__ = (
         "_begin",
         "_count_open",
+        "_given_up",
         "_is_going_on",
         "_lateness",
         "_loop",
@@ -118,14 +119,21 @@ class WaitingCalls:
         self._count_open = count_open
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[Waiting] = deque()
+        # Of these, those whose callers are gone.
+        self._given_up = 0
         self._is_going_on = False
 
     def __len__(self) -> int:
-        return len(self._waiting)
+        return len(self._waiting) - self._given_up
 
     def add(self, call: Waiting) -> None:
         """Adds a call; `go_on` begins it once those before it have begun."""
         self._waiting.append(call)
+
+    def give_up(self, call: NativeCall) -> None:
+        """Notes that the caller of one that waits is gone: it never begins."""
+        call.is_cancelled = True
+        self._given_up += 1
 
     def go_on(self) -> None:
         """Begins the next ones, unless those before them wait for the next iteration."""
@@ -161,4 +169,6 @@ class WaitingCalls:
         """Removes up to `count` calls, and returns those that were not given up."""
         waiting = self._waiting
         taken = [waiting.popleft() for _ in range(min(count, len(waiting)))]
-        return [one for one in taken if not one.call.is_cancelled]
+        found = [one for one in taken if not one.call.is_cancelled]
+        self._given_up -= len(taken) - len(found)
+        return found

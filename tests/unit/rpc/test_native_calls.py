@@ -84,7 +84,8 @@ async def test_those_who_come_later_wait_behind_them(world: World) -> None:
 
 async def test_a_call_that_was_given_up_never_begins(world: World) -> None:
     calls = world.come(*range(6))
-    calls[4].is_cancelled = True
+    world.waiting.give_up(calls[4])
+    assert len(world.waiting) == 2
     await asyncio.sleep(0)
     assert world.begun == [0, 1, 2, 3, 5]
     assert not world.refused
@@ -95,7 +96,7 @@ async def test_in_an_overload_those_who_wait_are_refused(world: World) -> None:
     world.open_calls = CALLS_MIN
     while world.overload.is_over:
         calls = world.come(*range(100))
-        next(reversed(calls.values())).is_cancelled = True
+        world.waiting.give_up(calls[99])
         world.now += 0.05
         await asyncio.sleep(0)
         assert world.now < 110
@@ -137,7 +138,7 @@ async def test_a_port_where_nobody_waits_hides_no_overload_of_another(world: Wor
 
 async def test_at_a_stop_nothing_more_begins(world: World) -> None:
     calls = world.come(*range(9))
-    calls[8].is_cancelled = True
+    world.waiting.give_up(calls[8])
     left = [one.number for one in world.waiting.take_all()]
     await asyncio.sleep(0)
     assert left == [3, 4, 5, 6, 7]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from grpc import aio
 
+from jobline_server.rpc import native_calls
 from jobline_server.rpc.admission import Admission
 from jobline_server.rpc.overload import Count, Lateness
 from jobline_server.rpc.transport import channel_options
@@ -18,10 +19,10 @@ native = pytest.importorskip("jobline_server.rpc.native")
 POLL, CALL = "/a.B/Poll", "/a.B/Call"
 
 
-async def make_call(channel: aio.Channel, path: str) -> None:
+async def make_call(channel: aio.Channel, path: str, raw: bytes = b"") -> None:
     """Makes a call to its end."""
     call: Any = channel.unary_unary(path)
-    await call(b"")
+    await call(raw)
 
 
 async def test_long_polls_of_another_port_are_not_taken_for_its_own(
@@ -69,3 +70,35 @@ async def test_long_polls_of_another_port_are_not_taken_for_its_own(
     for port in ports:
         await port.end_calls(1.0)
         await port.close()
+
+
+async def test_a_call_that_is_given_up_while_it_waits_is_never_served(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its caller knows nothing of what it would do; those behind it are served."""
+    served: list[bytes] = []
+    came, gone = asyncio.Event(), asyncio.Event()
+
+    async def call(raw: bytes, _context: object) -> bytes:
+        served.append(raw)
+        return b""
+
+    def begins(_overload: object, _lateness: Lateness, _came: float, open_calls: Count) -> bool:
+        (came if open_calls() else gone).set()
+        return False
+
+    monkeypatch.setattr("jobline_server.rpc.overload.Overload.begins", begins)
+    monkeypatch.setattr(native_calls, "BEGUN_AT_ONCE", 0)
+    path = f"unix:{tmp_path}/one"
+    port = native.NativePort(path, {CALL: call}, dict(channel_options(1 << 20)), Admission())
+    port.start(tmp_path / "none")
+    async with aio.insecure_channel(path) as channel:
+        given_up = asyncio.create_task(make_call(channel, CALL, b"given up"))
+        await came.wait()
+        given_up.cancel()
+        await gone.wait()
+        monkeypatch.setattr(native_calls, "BEGUN_AT_ONCE", 1)
+        await make_call(channel, CALL, b"last")
+    assert served == [b"last"]
+    await port.end_calls(1.0)
+    await port.close()
