@@ -99,3 +99,11 @@ def test_a_server_without_a_test_has_no_such_clock(jobline: Jobline) -> None:
     jobline.close()
     assert clock_of(jobline.address) is UNMOVED
     jobline.client.queues  # noqa: B018  # the fixture closes it again
+
+
+async def test_moves_at_once_count_once(jobline: AsyncJobline) -> None:
+    """Each by what it moves the clock, not by what others do meanwhile."""
+    began = jobline.now
+    await asyncio.gather(*(jobline.advance("10m") for _ in range(3)))
+    moved = (jobline.now - began).total_seconds()
+    assert clock_of(jobline.address).seconds() == moved

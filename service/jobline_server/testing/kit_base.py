@@ -44,6 +44,8 @@ class Kit:
     def __init__(self, server: KitServer) -> None:
         self._server = server
         self._clock = _moved_clocks.track(server.address)
+        self._moves = 0
+        self._told_ms = 0
         self._blocking = Client(server.address)
         self.address = server.address
 
@@ -156,12 +158,19 @@ class Kit:
 
     @asynccontextmanager
     async def _moving(self) -> AsyncIterator[None]:
-        """Tells those of this process who wait at the server how far the block moves its clock."""
-        before = self._server.controls.wall_ms()
+        """Tells those of this process who wait at the server how far the block moves its clock;
+        once, where several blocks move it at the same time.
+        """
+        wall_ms = self._server.controls.wall_ms
+        if not self._moves:
+            self._told_ms = wall_ms()
+        self._moves += 1
         try:
             yield
         finally:
-            self._clock.move((self._server.controls.wall_ms() - before) / 1_000)
+            self._moves -= 1
+            before, self._told_ms = self._told_ms, wall_ms()
+            self._clock.move((self._told_ms - before) / 1_000)
 
     async def _drain(self, queues: list[str], timeout: Seconds) -> None:
         try:
