@@ -30,3 +30,30 @@ def test_a_whole_backup_stays_where_the_place_does_not_answer(
             delete_unfinished(place, NAME)
     assert place.has(NAME, MANIFEST_FILE)
     assert not place.has(NAME, "jobline.db")
+
+
+def test_half_a_backup_is_deleted_where_what_is_missing_may_not_be_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """S3 refuses to say that a file is missing to a caller that may list some prefixes alone. Each
+    backup would fail from then on that finds half of one.
+    """
+    place = place_of("memory://backups-of-another-test")
+    half = NAME.replace("2026", "2025", 1)
+    place.put(NAME, MANIFEST_FILE, b"{}")
+    place.put(half, "jobline.db", b"")
+    files = type(fsspec.filesystem("memory"))
+    info = files.info
+
+    def refuses(self: object, path: str, **named: object) -> object:
+        try:
+            return info(self, path, **named)
+        except FileNotFoundError:
+            raise PermissionError("Forbidden") from None
+
+    monkeypatch.setattr(files, "info", refuses)
+    for folder in (half, NAME):
+        delete_unfinished(place, folder)
+    assert not place.has("not-there", MANIFEST_FILE)
+    assert place.folders() == [NAME]
+    assert place.has(NAME, MANIFEST_FILE)

@@ -130,10 +130,14 @@ class RemotePlace:
     def has(self, folder: str, name: str) -> bool:
         """See `Place.has`."""
         # Not `isfile`, which takes a place that does not answer for one that has no such file.
+        path = self._path(folder, name)
         try:
-            return bool(self._files.info(self._path(folder, name))["type"] == "file")
+            return bool(self._files.info(path)["type"] == "file")
         except FileNotFoundError:
             return False
+        except PermissionError:
+            # S3's answer for what is not there, where only some prefixes may be listed.
+            return self._lists(path)
 
     def read(self, folder: str, name: str) -> AbstractContextManager[IO[bytes]]:
         """See `Place.read`."""
@@ -163,6 +167,16 @@ class RemotePlace:
         # Object stores have no folders.
         with suppress(OSError, NotImplementedError):
             self._files.rmdir(self._path(folder, ""))
+
+    def _lists(self, path: str) -> bool:
+        try:
+            found = self._files.ls(posixpath.dirname(path), detail=True)
+        except FileNotFoundError:
+            return False
+        name = posixpath.basename(path)
+        return any(
+            posixpath.basename(one["name"]) == name and one["type"] == "file" for one in found
+        )
 
     def _path(self, folder: str, name: str) -> str:
         return posixpath.join(self._root, folder, name).rstrip("/")
