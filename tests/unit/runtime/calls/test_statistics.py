@@ -46,7 +46,7 @@ async def test_a_list_of_many_queues_yields(
     runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Trial C2: and shows only those that are on its page."""
-    monkeypatch.setattr(queues, "STEP_NAMES", STEP)
+    monkeypatch.setattr(queues, "STEP_QUEUES", STEP)
     await some_queues(runtime)
     names = sorted(f"q{number:02}" for number in range(QUEUES))
     shown: list[str] = []
@@ -63,7 +63,7 @@ async def test_queues_that_go_while_they_are_listed_are_left_out(
     runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Trial C2: the page goes on behind them all the same."""
-    monkeypatch.setattr(queues, "STEP_NAMES", STEP)
+    monkeypatch.setattr(queues, "STEP_QUEUES", STEP)
     await some_queues(runtime)
     task = asyncio.ensure_future(runtime.queues.list_queues(page_size=5, page_token="", prefix=""))
     await asyncio.sleep(0)
