@@ -105,7 +105,7 @@ func TestAfterAPauseOneMoreFailureIsEnough(t *testing.T) {
 func TestAPauseIsNotIdle(t *testing.T) {
 	t.Parallel()
 	client, ctx, queue := newClient(t, nil), newContext(t), newQueue(t)
-	const idle, pause = 50 * time.Millisecond, 500 * time.Millisecond
+	const idle, pause = 400 * time.Millisecond, 1200 * time.Millisecond
 	worker := newWorker(t, jobline.WorkerOptions{
 		Concurrency: 1, Window: 20, PauseAfterFailures: 1, FailurePause: pause, ExitWhenIdle: idle,
 	})
