@@ -37,7 +37,7 @@ from tests.storage.update_rules import UpdateRules
 from tests.storage.webhook_rules import PENDING_MAX, WebhookRules
 
 # Some 15 seconds on a machine of its own; telling a failure in its shortest form takes minutes.
-pytestmark = pytest.mark.timeout(0 if EXAMPLES else 300)
+pytestmark = pytest.mark.timeout(0 if EXAMPLES else 900)
 
 
 @pytest.fixture(autouse=True)

@@ -20,7 +20,7 @@ from tests.storage.recovery_commands import CommandRules
 from tests.storage.recovery_world import SHARD
 from tests.storage.webhook_rules import PENDING_MAX, WebhookRules
 
-pytestmark = pytest.mark.timeout(0 if EXAMPLES else 300)
+pytestmark = pytest.mark.timeout(0 if EXAMPLES else 900)
 
 
 @pytest.fixture(autouse=True)
