@@ -12,7 +12,7 @@ from tests.helm.rendering import CHART, NAMESPACE, ROOT, Object, parsed, run, to
 
 # With all that alerts are about, so that there is each of them.
 VALUES = {
-    "serviceMonitor": {"enabled": True},
+    "serviceMonitor": {"enabled": True, "token": {"existingSecret": "scrape"}},
     "prometheusRule": {"enabled": True},
     "tls": {"existingSecret": "tls"},
     "auth": {"existingSecret": "auth"},

@@ -22,7 +22,7 @@ WALK = Path(__file__).parents[2] / "docs" / "walk.md"
 # Rows of each table, at most.
 LIMITS = {"A push": 40, "A hand-out": 25, "An ack": 45}
 # Functions of ours that each call runs, those that the tables leave out too. They do not grow.
-CALLED_MAX = {"A push": 163, "A hand-out": 178, "An ack": 163}
+CALLED_MAX = {"A push": 166, "A hand-out": 183, "An ack": 165}
 ROUNDS = 10
 
 
