@@ -117,7 +117,8 @@ test("reports of any number end no worker", async () => {
   assert.equal(streams, 1);
 });
 
-test("a client may be closed twice while a push is under way, and both wait for it", async () => {
+/** A client of a server that says when a push has come, and answers it when it is let. */
+async function slowPushes() {
   const [asked, free] = [signal<void>(), signal<void>()];
   const target = await fakeServer({
     Push: (_, answer) => {
@@ -126,6 +127,11 @@ test("a client may be closed twice while a push is under way, and both wait for 
     },
   });
   const client = new Client({ target });
+  return { client, asked, free };
+}
+
+test("a client may be closed twice while a push is under way, and both wait for it", async () => {
+  const { client, asked, free } = await slowPushes();
   const pushed = client.push("q", 1);
   await asked.promise;
   const closed = Promise.all([client.close(), client.close()]);
@@ -136,14 +142,7 @@ test("a client may be closed twice while a push is under way, and both wait for 
 });
 
 test("a close waits for calls of many pushes, too", async () => {
-  const [asked, free] = [signal<void>(), signal<void>()];
-  const target = await fakeServer({
-    Push: (_, answer) => {
-      asked.resolve();
-      void free.promise.then(() => answer(null, STORED));
-    },
-  });
-  const client = new Client({ target });
+  const { client, asked, free } = await slowPushes();
   const pushed = client.pushMany("q", [1]);
   await asked.promise;
   const closed = client.close();
