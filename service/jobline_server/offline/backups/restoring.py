@@ -85,7 +85,8 @@ def find_backup(where: str) -> Found:
 
 def _find(where: str, shown: str) -> Found:
     try:
-        place, folder = place_of(parent_and_folder(where)[0]), parent_and_folder(where)[1]
+        parent, folder = parent_and_folder(where)
+        place = place_of(parent)
         if place.has(folder, MANIFEST_FILE):
             return Found(place, _manifest_of(place, folder))
         place = place_of(where)
