@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from jobline_server.engine import limits, open_lanes, ranks
 from jobline_server.engine.allowance import RECHECK_MS
-from jobline_server.engine.apply.bookkeeping import close_gate, open_gate
 from jobline_server.engine.decide.choice import Choice
 from jobline_server.engine.decide.choose import choose
 from jobline_server.engine.decide.timers import next_deadline, open_gates
@@ -18,6 +17,7 @@ from jobline_server.engine.job import Job
 from jobline_server.engine.lane import Lane, LaneKey, lane_key
 from jobline_server.engine.rates import RateLimit
 from jobline_server.engine.values import JobOptions, JobState, Now
+from tests.unit.engine.gates_by_hand import close_gate, open_gate
 from tests.unit.engine.queue_jobs import QueueJobs, lanes_looked_at
 from tests.unit.engine.world import MONO_MS, World
 

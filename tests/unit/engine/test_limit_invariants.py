@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from jobline_server.engine.allowance import Allowance
-from jobline_server.engine.apply.bookkeeping import close_gate
 from jobline_server.engine.decide.limiters import decide_put_limiter
 from jobline_server.engine.limit_invariants import (
     allowances_fit_settings,
@@ -17,6 +16,7 @@ from jobline_server.engine.limit_invariants import (
 from jobline_server.engine.rates import RateLimit
 from jobline_server.engine.rules import JobRules
 from jobline_server.engine.values import JobOptions, QueueSettings
+from tests.unit.engine.gates_by_hand import close_gate
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from jobline_server.engine.apply.bookkeeping import close_gate
 from jobline_server.engine.commands import Pull, Push, RefusalKind, Refused
 from jobline_server.engine.decide.admin import decide_cancel
 from jobline_server.engine.payloads import Payloads
@@ -20,6 +19,7 @@ from jobline_server.runtime.core import Core, Wants
 from jobline_server.runtime.health import Health
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.runtime.slots import ShardSlot
+from tests.unit.engine.gates_by_hand import close_gate
 from tests.unit.runtime.commits.test_commits import a_moment, a_pull
 from tests.unit.runtime.conftest import opened
 

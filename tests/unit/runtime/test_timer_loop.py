@@ -7,7 +7,6 @@ import asyncio
 import pytest
 
 from jobline_server.engine import limits
-from jobline_server.engine.apply.bookkeeping import close_gate
 from jobline_server.engine.commands import Leased, Pull, Push
 from jobline_server.engine.decide.admin import decide_cancel
 from jobline_server.engine.decide.limiters import decide_delete_limiter, decide_put_limiter
@@ -19,6 +18,7 @@ from jobline_server.runtime import timer_loop
 from jobline_server.runtime.clock import ManualClock
 from jobline_server.runtime.runtime import Runtime
 from tests.pushed_rows import NewJob, rows_of
+from tests.unit.engine.gates_by_hand import close_gate
 from tests.unit.runtime.calls.test_pulls import pushed
 from tests.unit.runtime.commits.test_commits import a_moment
 

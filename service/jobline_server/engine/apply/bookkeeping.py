@@ -11,10 +11,8 @@ from jobline_server.engine.apply import groups
 from jobline_server.engine.apply.ties import drop_ties
 from jobline_server.engine.changes import Bundle
 from jobline_server.engine.expiring import expect_expiry, forget_expiries
-from jobline_server.engine.gates import UNTIL_NOTICE
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.job import Job
-from jobline_server.engine.lane import LaneKey
 from jobline_server.engine.lot import Lot, RunLease
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.rules import NO_RULES
@@ -152,18 +150,6 @@ def count_active(shard: ShardState, queue: Queue, count: int) -> None:
     shard.load.active_jobs += count
     if count < 0 and queue.allowance is not None:
         shard.wake(queue)
-
-
-def close_gate(shard: ShardState, queue: Queue, key: LaneKey, opens_ms: int = UNTIL_NOTICE) -> None:
-    """Closes the gate of a lane until a time in monotonic milliseconds."""
-    queue.close_gate(key, opens_ms)
-    shard.gates.note(queue)
-
-
-def open_gate(shard: ShardState, queue: Queue, key: LaneKey) -> None:
-    """Opens the gate of a lane and wakes its queue."""
-    queue.open_gate(key)
-    shard.wake(queue)
 
 
 def settle_member(lease: RunLease, index: int) -> None:
