@@ -7,14 +7,14 @@ bundle for good, and the next checkpoint writes the bundle again without it.
 
 from __future__ import annotations
 
-from collections.abc import MutableSet
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from jobline_server.engine.split import SplitSet
-from jobline_server.engine.tables import IdSet
+from jobline_server.engine.tables import IdSet, IdTable
 
-S = TypeVar("S", bound=MutableSet[Any])
+S = TypeVar("S", bound=Collection[Any])
 
 
 class Bundle:
@@ -61,5 +61,6 @@ class Changes:
     inboxes: KindChanges[set[int]] = field(default_factory=lambda: KindChanges(set()))
     groups: KindChanges[IdSet] = field(default_factory=lambda: KindChanges(IdSet()))
     bundles: KindChanges[IdSet] = field(default_factory=lambda: KindChanges(IdSet()))
-    throttles: KindChanges[SplitSet] = field(default_factory=lambda: KindChanges(SplitSet()))
+    throttles: KindChanges[IdTable[bytes]] = field(default_factory=lambda: KindChanges(IdTable()))
+    """By the ids under which they are written, with the hashes of their keys."""
     awaited: KindChanges[IdSet] = field(default_factory=lambda: KindChanges(IdSet()))

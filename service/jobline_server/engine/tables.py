@@ -92,6 +92,22 @@ class IdTable(_Parts[dict[int, V]], MutableMapping[int, V]):
         """Iterates over all values, without a look-up for each as in `values()`."""
         return chain.from_iterable(part.values() for part in self._parts.values())
 
+    def pop_neighbours(self, bits: int) -> list[tuple[int, V]]:
+        """Removes any id and all that differ from it only in the last `bits` bits; returns them in
+        order, with their values. Raises KeyError if the table is empty.
+        """
+        if not self._parts:
+            raise KeyError("no id is left")
+        number, part = next(reversed(self._parts.items()))
+        # Not by a look at the last one: `popitem` alone steps only once over what was removed.
+        found, value = part.popitem()
+        part[found] = value
+        first = found >> bits << bits
+        pairs = [(one, part.pop(one)) for one in range(first, first + (1 << bits)) if one in part]
+        if not part:
+            del self._parts[number]
+        return pairs
+
     def highest(self) -> int:
         """Returns the highest id; raises ValueError if the table is empty."""
         return max(self._parts[max(self._parts)])

@@ -17,7 +17,8 @@ from jobline_server.engine import limits
 from jobline_server.engine.changes import KindChanges
 from jobline_server.engine.job import Job
 from jobline_server.engine.keys import hash_of
-from jobline_server.engine.split import SplitDict, SplitSet
+from jobline_server.engine.split import SplitDict
+from jobline_server.engine.tables import IdTable
 from jobline_server.engine.ties import Claim
 from jobline_server.engine.windows import WindowTable, file_under
 
@@ -51,7 +52,7 @@ class ThrottleTable(WindowTable[Throttle]):
 
     __slots__ = ("_changes",)
 
-    def __init__(self, changes: KindChanges[SplitSet]) -> None:
+    def __init__(self, changes: KindChanges[IdTable[bytes]]) -> None:
         super().__init__()
         self._changes = changes
 
@@ -65,12 +66,12 @@ class ThrottleTable(WindowTable[Throttle]):
         part = self.records.parts[key_hash[0]]
         before = part.get(key_hash)
         if before is not None:
-            self._forget_stored(before)
+            self._forget_written(before)
             self._unfile(before)
         part[key_hash] = throttle
         self._file(key_hash, throttle)
         if not throttle.stored:
-            self._changes.to_write.add(key_hash)
+            self._changes.to_write[throttle.job_id] = key_hash
         return before is None
 
     def extend(self, key_hash: bytes, until_ms: int, aged_ms: int) -> None:
@@ -80,7 +81,7 @@ class ThrottleTable(WindowTable[Throttle]):
         throttle = self.find(key_hash, aged_ms)
         if throttle is not None and throttle.expires_ms < until_ms:
             throttle.expires_ms = until_ms
-            self._changes.to_write.add(key_hash)
+            self._changes.to_write[throttle.job_id] = key_hash
 
     def forget_one(self, key_hash: bytes) -> int:
         """Forgets a key before its time; returns how many were removed, 0 for other keys."""
@@ -122,10 +123,10 @@ class ThrottleTable(WindowTable[Throttle]):
 
     def _remove(self, key_hash: bytes, throttle: Throttle) -> None:
         del self.records[key_hash]
-        self._changes.to_write.discard(key_hash)
-        self._forget_stored(throttle)
+        self._forget_written(throttle)
 
-    def _forget_stored(self, throttle: Throttle) -> None:
+    def _forget_written(self, throttle: Throttle) -> None:
+        self._changes.to_write.pop(throttle.job_id, None)
         if throttle.stored:
             self._changes.to_delete.append(throttle.job_id)
 
@@ -137,7 +138,7 @@ class UniqueKeys:
 
     __slots__ = ("freed", "held", "holders", "parked", "throttled")
 
-    def __init__(self, changes: KindChanges[SplitSet]) -> None:
+    def __init__(self, changes: KindChanges[IdTable[bytes]]) -> None:
         self.holders: SplitDict[int] = SplitDict()
         self.parked: SplitDict[int] = SplitDict()
         self.throttled = ThrottleTable(changes)

@@ -92,6 +92,22 @@ def test_neighbours_are_popped_together(ids: list[int]) -> None:
         left.pop_neighbours(1)
 
 
+@given(BATCHES)
+def test_neighbours_are_popped_together_with_their_values(ids: list[int]) -> None:
+    """As those of a set."""
+    left, same = IdTable[str](), IdSet()
+    left.add_many(ids, [str(one) for one in ids], None)
+    same.add_many(ids, None)
+    found: list[list[tuple[int, str]]] = []
+    while left:
+        found.append(left.pop_neighbours(1))
+    assert all(value == str(one) for group in found for one, value in group)
+    alike = [same.pop_neighbours(1) for _ in found]
+    assert sorted([one for one, _ in group] for group in found) == sorted(alike)
+    with pytest.raises(KeyError):
+        left.pop_neighbours(1)
+
+
 def test_single_values_come_and_go() -> None:
     """A part goes with the last that was in it."""
     table: IdTable[str] = IdTable()

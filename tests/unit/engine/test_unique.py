@@ -289,10 +289,10 @@ class TestThrottle:
         one(world, Mode.THROTTLE, ttl_ms=1_000)
         table, changes = world.shard.unique.throttled, world.shard.changes.throttles
         key_hash = unique_hash("q", "u")
-        changes.to_write.discard(key_hash)
-        table.records[key_hash].stored = True
         first = table.records[key_hash].job_id
+        del changes.to_write[first]
+        table.records[key_hash].stored = True
         world.advance(1_000)
         one(world, Mode.THROTTLE, ttl_ms=1_000)
         assert changes.to_delete == [first]
-        assert key_hash in changes.to_write
+        assert dict(changes.to_write) == {table.records[key_hash].job_id: key_hash}
