@@ -8,18 +8,17 @@ durable, because the part of the journal that is cut off could have restored its
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from contextlib import suppress
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import Protocol
 
+from jobline_server.runtime.checkpoint_pace import GROWTH_MAX, GivenUp, Hurry, Share
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.ended.ended_jobs import EndedJobs
 from jobline_server.runtime.health import Health
 from jobline_server.runtime.slots import JournalPosition, ShardSlot
-from jobline_server.runtime.waiting import is_set_within
-from jobline_server.storage.checkpoint import PASSES_ALIKE, Checkpoint, LastSlice
+from jobline_server.storage.checkpoint import Checkpoint, LastSlice
 from jobline_server.storage.store import DiskFull, Fenced, ShardsFailed
 from jobline_server.telemetry.log import logger
 
@@ -36,16 +35,8 @@ FULL_RETRY_MS = 10_000
 STOP_JOURNAL_BYTES = 32 << 20
 # Rows that one truncation deletes: a few milliseconds of the store's time, between two commits.
 TRUNCATE_ROWS = 256
-# After each write of a checkpoint the store belongs to commits for so many times as long as it
-# took: the first at the beginning, the second when the journals have grown since by so many times
-# what makes a checkpoint worth it; less in each later pass over what changed meanwhile.
-REST_MAX = 8.0
-REST_MIN = 1.0
-GROWTH_MAX = 2
 # The history may hold a journal that grows up to this; then the queue goes first.
 HELD_JOURNAL_BYTES_MAX = 1 << 30
-
-T = TypeVar("T")
 
 
 class KeepsHistory(Protocol):
@@ -86,12 +77,14 @@ class Checkpoints:
         self.history: KeepsHistory | None = None
         """Has to store the events of a journal before that is cut off. Set by the exporter's."""
         self._taking = asyncio.Lock()
-        self._hurried = asyncio.Event()
+        self._hurry = Hurry()
         self._full_until_ms = 0
 
     def hurry(self) -> None:
-        """Ends all rests, also of the checkpoint under way: no more commits will come."""
-        self._hurried.set()
+        """Ends all rests, also of the checkpoint under way, as no more commits come. Soon after
+        that it ends all checkpoints, as a stop must not take long.
+        """
+        self._hurry.begin()
 
     def is_worth_it(self, place: JournalPosition, now_ms: int) -> bool:
         """Returns whether a shard's journal is old, or long while all journals together are too
@@ -132,11 +125,11 @@ class Checkpoints:
         async with self._taking:
             for slot in self._core.slots:
                 place = slot.position
-                if slot.is_closed or self._is_held(slot):
+                if slot.is_closed or self._is_held(slot) or self._hurry.is_over:
                     continue
                 if self.is_worth_it(place, now.wall_ms) or (everything and place.journal_rows):
                     room = GROWTH_MAX * self._journal_bytes_max
-                    share = _Share(self._core, room, self._hurried)
+                    share = Share(self._core, room, self._hurry)
                     await self._take(slot, share)
                     taken += 1
         return taken
@@ -150,7 +143,7 @@ class Checkpoints:
             history.give_up(slot.number)
         return history.holds(slot.number)
 
-    async def _take(self, slot: ShardSlot, share: _Share) -> None:
+    async def _take(self, slot: ShardSlot, share: Share) -> None:
         commits = self._core.commits
         checkpoint = Checkpoint(slot.shard, slot.position.segments)
         try:
@@ -168,6 +161,9 @@ class Checkpoints:
             commits.disk_full = True
             checkpoint.abandon()
             await self._drop_staged(slot)
+        except GivenUp:
+            # As after a crash, the next start drops what is staged.
+            LOG.info("a stop leaves a journal to the next start", shard=slot.number)
         except NotStored:
             # The journal is kept, and its events with it.
             LOG.exception("a checkpoint waits for the history", shard=slot.number)
@@ -193,7 +189,7 @@ class Checkpoints:
         if self.history is not None:
             await _stored(self.history.prepare(slot.number))
 
-    async def _stage(self, checkpoint: Checkpoint, slot: ShardSlot, share: _Share) -> None:
+    async def _stage(self, checkpoint: Checkpoint, slot: ShardSlot, share: Share) -> None:
         while piece := checkpoint.slice():
             stage = partial(
                 self._core.store.stage,
@@ -246,50 +242,12 @@ class Checkpoints:
         with suppress(DiskFull):
             await self._core.store.drop_staged(slot.number)
 
-    async def _truncate(self, slot: ShardSlot, share: _Share) -> None:
+    async def _truncate(self, slot: ShardSlot, share: Share) -> None:
         truncate = partial(self._core.store.truncate, slot.number, TRUNCATE_ROWS)
+        # The checkpoint is finished all the same; what is left over goes with the next one's.
         try:
-            while await share.write(truncate):
-                pass
+            with suppress(GivenUp):
+                while await share.write(truncate):
+                    pass
         except DiskFull:
-            # The checkpoint is finished all the same; what is left over goes with the next one's.
             self._core.commits.disk_full = True
-
-
-class _Share:
-    """A checkpoint's share of the store's time: it writes between commits, which have most of that
-    time until it is `hurried`. Within `room` bytes of journal growth the share rises to one half.
-    """
-
-    def __init__(self, core: Core, room: int, hurried: asyncio.Event) -> None:
-        self._core = core
-        self._room = room
-        self._hurried = hurried
-        self._began = core.slots.journal_bytes()
-
-    async def write(self, write: Callable[[], Awaitable[T]], *, passes: int = 1) -> T:
-        """Writes when the store is free, then rests."""
-        async with self._core.commits.exclusive:
-            began = time.monotonic()
-            outcome = await write()
-            took = time.monotonic() - began
-        # Without a rest too: commits that waited for the lock go first.
-        await asyncio.sleep(0)
-        grown = self._core.slots.journal_bytes() - self._began
-        await self._rest(rest_after(took, grown=grown, room=self._room, passes=passes))
-        return outcome
-
-    async def _rest(self, seconds: float) -> None:
-        await is_set_within(self._hurried, seconds)
-
-
-def rest_after(seconds: float, *, grown: int, room: int, passes: int = 1) -> float:
-    """Returns how long to rest after a write, in seconds. `seconds` is the length of that write;
-    `grown` and `room` are the growth of the journals and the growth they may have; later passes
-    rest less, and none once slices would have to grow or a checkpoint could be overtaken by new
-    changes.
-    """
-    if passes >= PASSES_ALIKE:
-        return 0.0
-    hurry = min(max(grown / room, 0), 1) ** 2
-    return seconds * (REST_MAX - (REST_MAX - REST_MIN) * hurry) / passes**2

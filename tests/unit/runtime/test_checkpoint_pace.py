@@ -8,7 +8,16 @@ import pytest
 
 from jobline_server.engine.limits import SLICE_ITEMS
 from jobline_server.engine.values import DEFAULT_OPTIONS
-from jobline_server.runtime.checkpoints import REST_MAX, REST_MIN, rest_after
+from jobline_server.runtime.checkpoint_pace import (
+    REST_MAX,
+    REST_MIN,
+    STOP_SECONDS,
+    GivenUp,
+    Hurry,
+    Share,
+    rest_after,
+)
+from jobline_server.runtime.runtime import Runtime
 from jobline_server.storage.checkpoint import PASSES_ALIKE, Checkpoint
 from jobline_server.storage.kinds.bundles import JOB_BYTES_MAX
 from jobline_server.storage.segments import KeySegments
@@ -65,3 +74,25 @@ def test_a_shard_that_changes_fast_does_not_outrun_its_checkpoint() -> None:
         world.shard.changes.jobs.to_write.add_many(again, None)
     assert largest <= 2 * SLICE_ITEMS
     assert len(checkpoint.finish().rows) <= 2 * SLICE_ITEMS
+
+
+async def test_a_stop_has_time_for_some_writes_and_then_for_none(runtime: Runtime) -> None:
+    """From its begin on, however often it is told of that."""
+    now, written = [5.0], list[float]()
+    hurry = Hurry(lambda: now[0])
+    share = Share(runtime.core, ROOM, hurry)
+
+    async def write() -> None:
+        written.append(now[0])
+
+    await share.write(write, passes=PASSES_ALIKE)
+    hurry.begin()
+    for _ in range(2):
+        now[0] += STOP_SECONDS / 2 - 0.1
+        await share.write(write)
+        hurry.begin()
+    assert not hurry.is_over
+    now[0] += 0.2
+    with pytest.raises(GivenUp):
+        await share.write(write)
+    assert (hurry.is_over, len(written)) == (True, 3)

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
 from jobline_server.engine.commands import Push
 from jobline_server.engine.payloads import Payloads
-from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel
-from jobline_server.runtime import checkpoints
+from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, JobState
+from jobline_server.runtime import checkpoint_pace, checkpoints
+from jobline_server.runtime.clock import ManualClock
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.storage.store import DiskFull
 from tests.unit.runtime.commits.test_commits import a_moment
+from tests.unit.runtime.conftest import opened, working
+
+# More than a slice of a checkpoint.
+LARGE = (bytes(1 << 20),) * 5
 
 
-async def pushed(runtime: Runtime) -> None:
-    push = Push("q", DEFAULT_OPTIONS, payloads=Payloads.of([b"x"] * 3), level=AckLevel.BUFFERED)
+async def pushed(runtime: Runtime, payloads: Sequence[bytes] = (b"x",) * 3) -> None:
+    push = Push("q", DEFAULT_OPTIONS, payloads=Payloads.of(payloads), level=AckLevel.BUFFERED)
     await runtime.pushes.push(push)
     await runtime.core.commits.commit_once()
 
@@ -54,7 +61,7 @@ async def test_a_checkpoint_under_way_does_not_rest_once_the_server_stops(
     runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No commits are left to rest for, and a stop may have seconds only."""
-    monkeypatch.setattr(checkpoints, "rest_after", lambda *_, **_named: 3_600.0)
+    monkeypatch.setattr(checkpoint_pace, "rest_after", lambda *_, **_named: 3_600.0)
     written, truncate = asyncio.Event(), runtime.core.store.truncate
 
     async def told(shard: int, rows_max: int) -> int:
@@ -71,3 +78,41 @@ async def test_a_checkpoint_under_way_does_not_rest_once_the_server_stops(
     runtime.stop_waiting()
     async with asyncio.timeout(5):
         assert await taking == 1
+
+
+async def test_a_stop_leaves_what_would_take_long_to_the_next_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A million jobs took longer than Kubernetes waits, and were killed in each update."""
+    monkeypatch.setattr(checkpoints, "STOP_JOURNAL_BYTES", 1 << 20)
+    staged: list[int] = []
+    async with working(tmp_path, ManualClock()) as runtime:
+        stage = runtime.core.store.stage
+        for payload in LARGE:
+            await pushed(runtime, [payload])
+        # It begins, and its time is over after the first slice.
+        monkeypatch.setattr(checkpoint_pace, "STOP_SECONDS", 3_600)
+        runtime.stop_waiting()
+
+        async def slow(shard: int, *slice_: object) -> None:
+            await stage(shard, *slice_)  # type: ignore[arg-type]  # all that it was given
+            staged.append(shard)
+            runtime.checkpoints._hurry._ends_at = 0.0
+
+        monkeypatch.setattr(runtime.core.store, "stage", slow)
+    assert staged == [0]
+    async with opened(tmp_path, ManualClock()) as again:
+        (slot,) = again.core.slots
+        assert (slot.position.generation, slot.position.journal_rows) == (0, len(LARGE))
+        assert slot.shard.queues["q"].counts[JobState.READY] == len(LARGE)
+        assert [rows async for rows in again.core.store.items(0) if rows] == []
+
+
+async def test_a_stop_without_time_begins_no_checkpoint(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another one, of the shard before, has taken it."""
+    monkeypatch.setattr(checkpoint_pace, "STOP_SECONDS", 0)
+    await pushed(runtime)
+    runtime.stop_waiting()
+    assert await runtime.checkpoints.take_due(everything=True) == 0
