@@ -40,7 +40,10 @@ class TlsFiles:
     def __init__(self, certificate: Path, key: Path, client_ca: Path | None) -> None:
         self._paths = (certificate, key, client_ca)
         self.reload_failures = 0
-        self.now, self._marks = self._read(), self._look()
+        self._wrong = ""
+        # Looked at before they are read: a change meanwhile is seen the next time.
+        self._marks = self._look()
+        self.now = self._read()
 
     @property
     def asks_clients(self) -> bool:
@@ -65,7 +68,8 @@ class TlsFiles:
                 f"{self._paths[0]} and {self._paths[1]} are no certificate and its key, without a "
                 f"passphrase (PEM): {why}"
             ) from None
-        if client_ca:
+        # Also where the file is empty: that must not be as if none had been named.
+        if self.asks_clients:
             context.verify_mode = ssl.CERT_REQUIRED
             try:
                 context.load_verify_locations(cadata=client_ca.decode("ascii"))
@@ -75,18 +79,26 @@ class TlsFiles:
         return Loaded(certificate, key, client_ca, context, expires_s)
 
     def reload(self) -> bool:
-        """Reads the files again, if any has changed; returns whether it did. Raises
-        `WrongTlsFiles`, once for each change: what was read before stays then.
+        """Reads the files again, if any has changed, or they could not be used the last time, for
+        want of descriptors perhaps. Returns whether others are in force. Raises `WrongTlsFiles`,
+        once for each change: what was read before stays then.
         """
         marks = self._look()
-        if marks == self._marks:
+        if marks == self._marks and not self._wrong:
             return False
-        self._marks = marks
         try:
-            self.now = self._read()
-        except WrongTlsFiles:
+            loaded = self._read()
+        except WrongTlsFiles as wrong:
+            is_known = (marks, str(wrong)) == (self._marks, self._wrong)
+            self._marks, self._wrong = marks, str(wrong)
+            if is_known:
+                return False
             self.reload_failures += 1
             raise
+        if self._look() != marks:
+            # Some may be those of before, others those that came meanwhile: the next look is soon.
+            return False
+        self.now, self._marks, self._wrong = loaded, marks, ""
         return True
 
     def context(self) -> ssl.SSLContext:

@@ -1,0 +1,119 @@
+"""Certificates that are read again: which are taken, and which are not."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+import pytest
+import trustme
+
+from jobline_server.auth.tls_files import TlsFiles, WrongTlsFiles
+from tests.server.authorities import HOST, Files
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+@pytest.fixture
+def files(tmp_path: Path, authority: trustme.CA) -> Files:
+    found = Files(tmp_path)
+    found.write(authority.issue_cert(HOST))
+    authority.cert_pem.write_to_path(found.client_ca)
+    return found
+
+
+def tls_of(files: Files) -> TlsFiles:
+    return TlsFiles(files.certificate, files.key, files.client_ca)
+
+
+def test_an_empty_file_of_authorities_is_refused(files: Files) -> None:
+    """A full disk leaves one. The HTTP port asked nobody for a certificate then."""
+    tls, before = tls_of(files), files.client_ca.read_bytes()
+    files.client_ca.write_bytes(b"")
+    with pytest.raises(WrongTlsFiles, match="has no certificates"):
+        tls.reload()
+    assert tls.now.client_ca == before
+    with pytest.raises(WrongTlsFiles, match="has no certificates"):
+        tls_of(files)
+
+
+def test_a_half_written_certificate_leaves_the_old_one_in_use(
+    files: Files, authority: trustme.CA
+) -> None:
+    """At whatever byte the writer stopped; it is taken once it is whole."""
+    tls, old = tls_of(files), files.certificate.read_bytes()
+    issued = authority.issue_cert(HOST)
+    whole = b"".join(blob.bytes() for blob in issued.cert_chain_pems)
+    files.key.write_bytes(issued.private_key_pem.bytes())
+    for end in range(0, len(whole), 97):
+        files.certificate.write_bytes(whole[:end])
+        with pytest.raises(WrongTlsFiles):
+            tls.reload()
+        assert not tls.reload()
+        assert tls.now.certificate == old
+    files.certificate.write_bytes(whole)
+    assert tls.reload()
+    assert tls.now.certificate == whole
+    assert not tls.reload()
+
+
+def test_files_that_could_not_be_read_are_read_again(
+    files: Files, authority: trustme.CA, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without descriptors for a moment, the old certificate was in use until it had ended."""
+    tls = tls_of(files)
+    files.write(authority.issue_cert(HOST))
+
+    def none_left(path: Path) -> bytes:
+        raise OSError(errno.EMFILE, "Too many open files", str(path))
+
+    with monkeypatch.context() as context:
+        context.setattr(Path, "read_bytes", none_left)
+        with pytest.raises(WrongTlsFiles, match="too many open files"):
+            tls.reload()
+        assert not tls.reload()
+    assert tls.reload_failures == 1
+    assert tls.reload()
+    assert tls.now.certificate == files.certificate.read_bytes()
+
+
+def test_a_change_at_the_start_is_seen(
+    files: Files, authority: trustme.CA, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between reading the files and looking when they were changed."""
+    read = TlsFiles._read
+
+    def changed_after(tls: TlsFiles) -> object:
+        loaded = read(tls)
+        files.write(authority.issue_cert(HOST))
+        return loaded
+
+    with monkeypatch.context() as context:
+        context.setattr(TlsFiles, "_read", changed_after)
+        tls = tls_of(files)
+    assert tls.reload()
+    assert tls.now.certificate == files.certificate.read_bytes()
+
+
+def test_what_changes_while_it_is_read_is_not_taken(
+    files: Files, authority: trustme.CA, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The context reads the files by itself, and might have others than the rest."""
+    tls, old = tls_of(files), files.certificate.read_bytes()
+    files.write(authority.issue_cert(HOST))
+    read = TlsFiles._read
+
+    def changed_after(one: TlsFiles) -> object:
+        loaded = read(one)
+        files.write(authority.issue_cert(HOST))
+        return loaded
+
+    with monkeypatch.context() as context:
+        context.setattr(TlsFiles, "_read", changed_after)
+        assert not tls.reload()
+    assert tls.now.certificate == old
+    assert tls.reload()
+    assert tls.now.certificate == files.certificate.read_bytes()
