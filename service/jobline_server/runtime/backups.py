@@ -18,13 +18,12 @@ import asyncio
 import shutil
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
 
 from jobline_server.engine.commands import RefusalKind, Refused
+from jobline_server.runtime.backup_folders import empty, name_of, take_unfinished
 from jobline_server.runtime.core import Core
 from jobline_server.storage.copies import CopyFailed, StoreCopies, StoreCopy
 from jobline_server.telemetry.log import logger
@@ -37,6 +36,8 @@ BYTES_A_SECOND = 64 << 20
 REST = 4.0
 # So much is made durable at once: the fsyncs of commits wait for it, a few milliseconds.
 DURABLE_BYTES = 2 << 20
+# How long a destination may take to say what is there; one that hangs might never.
+ASK_SECONDS = 60.0
 # A store that grows faster than it is copied is given up after so many times its size.
 COPIED_MAX = 3
 
@@ -120,6 +121,7 @@ class Backups:
         self._settings = settings
         self._finisher = finisher
         self._task: asyncio.Task[None] | None = None
+        self._asking: asyncio.Future[int] | None = None
         self._stops = False
         self.view = BackupView()
         self.failures = 0
@@ -153,16 +155,30 @@ class Backups:
         """
         if self.last_success_ms is None:
             try:
-                found = await self._finisher.newest_ms(await self._store())
+                found = await self._ask(await self._store())
             except BackupFailed:
                 self.failures += 1
                 raise
             self._note_whole(found)
         return self.last_success_ms or 0
 
+    async def _ask(self, store: str) -> int:
+        asking = asyncio.ensure_future(self._finisher.newest_ms(store))
+        if not self._stops:
+            self._asking = asking
+            await asyncio.wait([asking], timeout=ASK_SECONDS)
+        if not asking.done():
+            asking.cancel()
+            await asyncio.wait([asking])
+        if asking.cancelled():
+            raise BackupFailed(f"{self.to} did not answer, for {ASK_SECONDS:g} s or until a stop")
+        return asking.result()
+
     async def stop(self) -> None:
-        """Gives up the backup under way, and takes no more."""
+        """Gives up the backup under way, and waits for no answer of the destination."""
         self._stops = True
+        if self._asking is not None:
+            self._asking.cancel()
         if self._task is not None and not self._task.done():
             self._task.cancel()
             await asyncio.wait([self._task])
@@ -194,9 +210,9 @@ class Backups:
 
     async def _backup(self) -> int:
         store = await self._store()
-        unfinished = await asyncio.to_thread(_left_in, self._settings.folder)
+        unfinished = await asyncio.to_thread(take_unfinished, self._settings.folder)
         at_ms = self.view.started_ms
-        while (name := _name(at_ms, store)) in unfinished:
+        while (name := name_of(at_ms, store)) in unfinished:
             at_ms += 1  # the clock was set back
         self._change(name=name)
         folder = self._settings.folder / name
@@ -210,7 +226,7 @@ class Backups:
             raise  # what was sent is found by the next one, by the name of this folder
         except Exception:
             # As above; the copy itself only takes room.
-            await asyncio.to_thread(_empty, folder)
+            await asyncio.to_thread(empty, folder)
             raise
         await asyncio.to_thread(shutil.rmtree, self._settings.folder, ignore_errors=True)
         return size
@@ -274,24 +290,3 @@ class Backups:
 
     def _now_ms(self) -> int:
         return self._core.clock.now().wall_ms
-
-
-def _name(at_ms: int, store: str) -> str:
-    moment = datetime.fromtimestamp(at_ms / 1_000, UTC)
-    return f"{moment:%Y%m%dT%H%M%S}.{at_ms % 1_000:03}Z-{store}"
-
-
-def _left_in(folder: Path) -> tuple[str, ...]:
-    """Returns the names of backups that were begun here and cut off; deletes their copies."""
-    if not folder.is_dir():
-        return ()
-    names = tuple(sorted(path.name for path in folder.iterdir() if path.is_dir()))
-    for name in names:
-        _empty(folder / name)
-    return names
-
-
-def _empty(folder: Path) -> None:
-    with suppress(OSError):
-        for path in folder.iterdir():
-            path.unlink()

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
+from jobline_server.background.backups import BackupTask
+from jobline_server.background.periodic import Background
 from jobline_server.engine.commands import RefusalKind, Refused
+from jobline_server.runtime import backups as the_module
 from jobline_server.runtime.backups import (
     BackupFailed,
     Backups,
@@ -28,6 +32,8 @@ class Finishing:
     def __init__(self) -> None:
         self.given: list[CopyToFinish] = []
         self.fails = False
+        self.asked = asyncio.Event()
+        self.hangs = False
 
     async def finish(self, copy: CopyToFinish, note: Step) -> int:
         """Takes a copy."""
@@ -39,6 +45,9 @@ class Finishing:
 
     async def newest_ms(self, _store: str) -> int:
         """Returns a time of long ago."""
+        self.asked.set()
+        if self.hangs:
+            await asyncio.Event().wait()
         return 5
 
 
@@ -111,3 +120,35 @@ async def test_destination_that_cannot_be_asked_is_a_failure(
     with pytest.raises(BackupFailed, match="not known"):
         await backups.find_newest()
     assert (backups.failures, backups.last_success_ms) == (1, None)
+
+
+async def test_destination_that_never_answers_holds_up_no_stop(
+    backups: Backups, finishing: Finishing, runtime: Runtime
+) -> None:
+    """A network that swallows what it is sent. The stop waited for it until the server was killed,
+    before anything was folded or closed.
+    """
+    finishing.hangs = True
+    task = BackupTask(backups, 3_600)
+    background = Background([task], runtime.core)
+    running = asyncio.ensure_future(background.run_once(task))
+    await finishing.asked.wait()
+    async with asyncio.timeout(10):
+        await backups.stop()
+        await running
+        await background.run_once(task)
+    with pytest.raises(BackupFailed, match="there did not answer"):
+        await backups.find_newest()
+
+
+async def test_destination_that_never_answers_is_asked_again(
+    backups: Backups, finishing: Finishing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It counts as a failure, which has an alert; and when it answers, backups go on."""
+    monkeypatch.setattr(the_module, "ASK_SECONDS", 0.01)
+    finishing.hangs = True
+    with pytest.raises(BackupFailed, match="there did not answer"):
+        await backups.find_newest()
+    assert backups.failures == 1
+    finishing.hangs = False
+    assert await backups.find_newest() == 5
