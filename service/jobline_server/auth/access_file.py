@@ -51,6 +51,10 @@ class WrongAccessFile(Exception):
     """The file cannot be used; the message has a line for each mistake."""
 
 
+class UnreadableFile(WrongAccessFile):
+    """The file, or one that it names, cannot be read now, which may pass."""
+
+
 def _name(value: str) -> str:
     if not NAME.fullmatch(value):
         raise ValueError("must be 1 to 128 of A-Z a-z 0-9 . _ @ + -, the first a letter or digit")
@@ -158,14 +162,14 @@ class AccessFile(Table):
 
 def read_access_file(path: Path) -> AccessFile:
     """Returns the file at a path. Relative paths in it are relative to its folder. Raises
-    `WrongAccessFile`.
+    `WrongAccessFile`, which is `UnreadableFile` where that may pass.
     """
     try:
         if path.stat().st_size > FILE_BYTES_MAX:
             raise WrongAccessFile(f"{path}: has more than {FILE_BYTES_MAX >> 20} MiB")
         text = path.read_text(encoding="utf-8")
     except OSError as error:
-        raise WrongAccessFile(f"{path}: {(error.strerror or str(error)).lower()}") from None
+        raise UnreadableFile(f"{path}: {(error.strerror or str(error)).lower()}") from None
     except UnicodeDecodeError as error:
         raise WrongAccessFile(f"{path}: is not TOML: {error}") from None
     return _placed(check_access_text(text, f"{path}: "), path.parent)

@@ -17,6 +17,7 @@ from pathlib import Path
 from jobline_server.auth.access_file import (
     AccessFile,
     Issuer,
+    UnreadableFile,
     WrongAccessFile,
     read_access_file,
     until_ms,
@@ -89,13 +90,13 @@ class Rules:
 
 def _keys_of(issuer: Issuer, fetch_keys: Fetch, clock: Callable[[], float]) -> IssuerKeys:
     """Returns the keys of an issuer. Raises `WrongAccessFile` for a file that has none."""
+    where = f"jwt ({issuer.name}).jwks_file: {issuer.jwks_file}"
     try:
         return IssuerKeys(issuer, fetch_keys, clock)
     except OSError as error:
-        why = (error.strerror or str(error)).lower()
+        raise UnreadableFile(f"{where}: {(error.strerror or str(error)).lower()}") from None
     except WrongKeySet as wrong:
-        why = str(wrong)
-    raise WrongAccessFile(f"jwt ({issuer.name}).jwks_file: {issuer.jwks_file}: {why}")
+        raise WrongAccessFile(f"{where}: {wrong}") from None
 
 
 class Authenticator:
@@ -125,6 +126,7 @@ class Authenticator:
         self.reload_failures = 0
         self.is_wrong = False
         """Whether the file has mistakes since it was read last."""
+        self._unread = ""
         # Looked at before it is read: a change meanwhile is seen the next time.
         self._paths = [path]
         self._rules = self._read({})
@@ -209,21 +211,29 @@ class Authenticator:
         await asyncio.gather(*(keys.fetch() for keys in self._rules.issuers.values()))
 
     async def reload(self) -> bool:
-        """Reads the file again, in a thread, if it or one that it names has changed; returns
-        whether it did. Raises `WrongAccessFile`: what was known stays then.
+        """Reads the file again, in a thread, if it or one that it names has changed, or could not
+        be read the last time; returns whether it did. Raises `WrongAccessFile`: what was known
+        stays then.
         """
         state = self._look(self._paths)
-        if state == self._state:
+        has_changed = state != self._state
+        if not has_changed and not self._unread:
             return False
         try:
             # A file of some thousand keys takes half a second.
             self._rules = await asyncio.to_thread(self._read, self._rules.issuers)
-        except WrongAccessFile:
+        except WrongAccessFile as wrong:
             # A mistake is raised once for each change.
             self._state = self._look(self._paths)
-            self.reload_failures += 1
+            before, self._unread = self._unread, ""
             self.is_wrong = True
+            if isinstance(wrong, UnreadableFile):
+                self._unread = str(wrong)
+                if not has_changed and before == self._unread:
+                    return False
+            self.reload_failures += 1
             raise
+        self._unread = ""
         self._kept.clear()
         # It may have changed while it was read: then it is read again.
         self._state = state if len(state) == len(self._paths) else self._look(self._paths)
