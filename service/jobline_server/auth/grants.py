@@ -1,12 +1,14 @@
 """What callers may do: verbs, on queues that match globs. What no role allows is refused.
 
 A glob is the name of a queue in which `*` stands for any number of characters, also none. It is
-compared piece by piece, without going back: no glob and no name make that slow.
+compared piece by piece, without going back: no glob and no name make that slow. Of roles that name
+ten thousand queues, nearly all are names without a star, or the beginning of some: those are looked
+up, not compared one by one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 PUSH, WORK, READ, READ_PAYLOAD, MANAGE, ADMIN = (
     "push",
@@ -41,6 +43,38 @@ def matches(glob: str, name: str) -> bool:
     return len(name) - at >= len(last) and name.endswith(last)
 
 
+class _Globs:
+    """Many globs: names, beginnings of names by their length, and others."""
+
+    __slots__ = ("_begins", "_names", "_others", "has_every")
+
+    def __init__(self, globs: Iterable[str]) -> None:
+        self._names: set[str] = set()
+        self._begins: dict[int, set[str]] = {}
+        self._others: set[str] = set()
+        self.has_every = False
+        for glob in globs:
+            self._add(glob)
+
+    def _add(self, glob: str) -> None:
+        self.has_every |= glob == EVERY
+        begin, star, rest = glob.partition(EVERY)
+        if not star:
+            self._names.add(glob)
+        elif rest:
+            self._others.add(glob)
+        else:
+            self._begins.setdefault(len(begin), set()).add(begin)
+
+    def match(self, name: str) -> bool:
+        """Returns whether a name matches any of them."""
+        return (
+            name in self._names
+            or any(name[:length] in some for length, some in self._begins.items())
+            or any(matches(glob, name) for glob in self._others)
+        )
+
+
 class Grants:
     """What callers with the same roles may do. `allowed`: globs by verb."""
 
@@ -50,8 +84,8 @@ class Grants:
         globs: dict[str, list[str]] = {verb: [] for verb in VERBS}
         for verb, some in allowed:
             globs[verb] += some
-        self._allowed: Mapping[str, list[str]] = globs
-        self._every = frozenset(verb for verb, some in globs.items() if EVERY in some)
+        self._allowed = {verb: _Globs(some) for verb, some in globs.items()}
+        self._every = frozenset(verb for verb, some in self._allowed.items() if some.has_every)
         self._answers: dict[tuple[str, str], bool] = {}
 
     def may(self, verb: str, queue: str) -> bool:
@@ -61,7 +95,7 @@ class Grants:
         asked = (verb, queue)
         answer = self._answers.get(asked)
         if answer is None:
-            answer = any(matches(glob, queue) for glob in self._allowed[verb])
+            answer = self._allowed[verb].match(queue)
             if len(self._answers) >= ANSWERS_MAX:
                 self._answers.clear()
             self._answers[asked] = answer

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jobline_server.auth import grants as grants_module
 from jobline_server.auth.grants import ANSWERS_MAX, MANAGE, PUSH, READ, Grants, matches
 
 NAMES = st.text(alphabet="ab.-", max_size=12)
@@ -45,6 +47,28 @@ def test_what_no_role_allows_is_refused() -> None:
 def test_a_star_beside_others_is_all() -> None:
     assert Grants([(PUSH, ["mail"]), (PUSH, ["*"])]).may_all(PUSH)
     assert not Grants([(PUSH, ["**"])]).may_all(PUSH)
+
+
+@given(st.lists(GLOBS, max_size=9), NAMES)
+def test_many_globs_are_asked_as_one_after_the_other(globs: list[str], name: str) -> None:
+    """The slow twin."""
+    grants = Grants([(PUSH, globs)])
+    assert grants.may(PUSH, name) == any(matches(glob, name) for glob in globs)
+    assert not grants.may(READ, name)
+
+
+def test_roles_with_ten_thousand_queues_are_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each queue of a list was compared with all of them, for five milliseconds of the loop."""
+    compared: list[str] = []
+    monkeypatch.setattr(grants_module, "matches", lambda glob, _name: compared.append(glob))
+    globs = [f"team-{number}" for number in range(10_000)]
+    globs += [f"{number:05}-*" for number in range(10_000)] + ["*-dead"]
+    grants = Grants([(READ, globs)])
+    for number in range(0, 10_000, 100):
+        assert grants.may(READ, f"team-{number}")
+        assert grants.may(READ, f"{number:05}-eu")
+        assert not grants.may(READ, f"other-{number}")
+    assert set(compared) == {"*-dead"}
 
 
 def test_answers_that_are_kept_are_bounded() -> None:
