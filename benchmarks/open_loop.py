@@ -34,6 +34,10 @@ from benchmarks.http2 import (
 )
 
 HEAD_BYTES = 9
+# The largest frame that a server takes unless it says otherwise, and what a connection may have
+# under way before the server gives it more (RFC 9113, 6.5.2 and 6.9.2).
+FRAME_BYTES_MAX = 16_384
+FIRST_WINDOW = 65_535
 # Length and kind, flags, stream.
 HEAD = Struct(">IBI")
 WINDOW_MAX = 2**31 - 1
@@ -59,9 +63,11 @@ class Connection(asyncio.Protocol):
     def __init__(self, path: str, message: bytes) -> None:
         self.counted = Counted()
         self.open: dict[int, float] = {}
-        self.limit = 100
+        self._calls_max = 100
+        self._window = FIRST_WINDOW
         self.ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         headers, body = call_headers(path), framed(message)
+        assert len(body) <= FRAME_BYTES_MAX
         # The two frames of a call, but for the two numbers of its stream.
         self._frames = Struct(f">5sI{len(headers) + 5}sI{len(body)}s")
         first, second = frame(HEADERS, END_HEADERS, 0, headers), frame(DATA, END_STREAM, 0, body)
@@ -80,10 +86,14 @@ class Connection(asyncio.Protocol):
             for number, value in ((INITIAL_WINDOW_SIZE, WINDOW_MAX), (HEADER_TABLE_SIZE, 0))
         )
         transport.write(PREFACE + frame(SETTINGS, 0, 0, settings))
-        transport.write(frame(WINDOW_UPDATE, 0, 0, (WINDOW_MAX - 65_535).to_bytes(4)))
+        transport.write(frame(WINDOW_UPDATE, 0, 0, (WINDOW_MAX - FIRST_WINDOW).to_bytes(4)))
+
+    def room(self) -> int:
+        """Returns how many calls the server allows now: open ones, and bytes of messages."""
+        return min(self._calls_max - len(self.open), self._window // len(self._pieces[-1]))
 
     def send(self, times: list[float]) -> None:
-        """Makes a call for each time, at which it was due."""
+        """Makes a call for each time, at which it was due; there must be room for them."""
         assert self._transport is not None
         pack, (head, between, body) = self._frames.pack, self._pieces
         calls, number = [], self._next
@@ -92,6 +102,7 @@ class Connection(asyncio.Protocol):
             calls.append(pack(head, number, between, number, body))
             number += 2
         self._next = number
+        self._window -= len(body) * len(calls)
         self._transport.write(b"".join(calls))
 
     def data_received(self, data: bytes) -> None:
@@ -124,6 +135,8 @@ class Connection(asyncio.Protocol):
             self._read_settings(body)
         elif kind == PING and not flags & ACK:
             self._write(frame(PING, ACK, 0, body))
+        elif kind == WINDOW_UPDATE and not number:
+            self._window += int.from_bytes(body)
 
     def _end(self, number: int) -> None:
         due = self.open.pop(number, None)
@@ -144,7 +157,7 @@ class Connection(asyncio.Protocol):
     def _read_settings(self, body: bytes) -> None:
         for at in range(0, len(body), 6):
             if int.from_bytes(body[at : at + 2]) == MAX_STREAMS:
-                self.limit = int.from_bytes(body[at + 2 : at + 6])
+                self._calls_max = int.from_bytes(body[at + 2 : at + 6])
         self._write(frame(SETTINGS, ACK, 0, b""))
         if not self.ready.done():
             self.ready.set_result(None)
@@ -174,9 +187,9 @@ async def connect(address: str, path: str, message: bytes, count: int) -> list[C
 
 @dataclass(slots=True)
 class Offered:
-    """What was offered to a server, and what became of it. `kept_back` were due while all
-    connections had as many calls open as the server allows: a client waits with them. `late` has by
-    how much each look of the load at its sockets was late, which is part of what it measures.
+    """What was offered to a server, and what became of it. `kept_back` were due while a connection
+    had as many calls or bytes under way as the server allows: a client waits with them. `late` has
+    by how much each look of the load at its sockets was late, which is part of what it measures.
     """
 
     calls: int
@@ -200,7 +213,7 @@ async def offer(connections: list[Connection], rate: float, seconds: float) -> O
             share = min(due - sent - kept_back, 32)
             one = connections[turn % len(connections)]
             turn += 1
-            room = min(share, one.limit - len(one.open))
+            room = min(share, one.room())
             first = sent + kept_back
             one.send([began + (first + index) / rate for index in range(room)])
             sent += room

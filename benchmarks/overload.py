@@ -4,6 +4,9 @@ Sustainable is four fifths of what callers that wait for their replies get done.
 is offered whatever the server does, while one more caller sees how it is refused. What is accepted
 must take hardly longer than before, the server must not grow, and afterwards all must be as before.
 
+A refusal costs the transport what any call costs it. So there are two loads: calls of many jobs,
+most of whose cost is spared where they are refused, and of one, where it is not.
+
 Only on native: grpcio takes and refuses hardly more calls than it serves, so there a flood waits in
 the transport, up to `max_concurrent_streams` of each connection.
 """
@@ -11,6 +14,8 @@ the transport, up to `max_concurrent_streams` of each connection.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 import grpc
 from google.rpc import error_details_pb2, status_pb2
@@ -22,6 +27,8 @@ from benchmarks.h2load import Callers, LoadFailed
 from benchmarks.latency import percentiles
 from benchmarks.open_loop import Connection, Offered, connect, offer
 
+# Jobs of each call.
+A_CALL = (100, 1)
 CONNECTIONS = 8
 CALLERS = Callers(64)
 SUSTAINABLE = 0.8
@@ -30,39 +37,59 @@ SECONDS = 60.0
 NORMAL_SECONDS = 10.0
 # Until all must be as before.
 AFTER_SECONDS = 5.0
+# Of the server, beside what the jobs take that are stored meanwhile (P9).
 GROWTH_BYTES_MAX = 64 << 20
+JOB_BYTES_MAX = 200
 DETAILS = "grpc-status-details-bin"
 ASK_SECONDS = 0.02
 
 
 async def overload(bench: Bench) -> None:
     """P17: what is accepted, what is refused, and what is left."""
+    for jobs in A_CALL:
+        await _overload(bench, jobs)
+
+
+async def _overload(bench: Bench, jobs: int) -> None:
     long = SECONDS / 10 if bench.quick else SECONDS
     short = NORMAL_SECONDS / 5 if bench.quick else NORMAL_SECONDS
-    message = bodies.plain(1)
+    message = bodies.plain(jobs)
     async with bench.server("native") as server:
-        rate = SUSTAINABLE * await bench.push_rate(server, message, jobs=1, callers=CALLERS)
+        most = await bench.push_rate(server, message, jobs=jobs, callers=CALLERS)
+        rate = SUSTAINABLE * most / jobs
         connections = await connect(server.address, bodies.PUSH, message, CONNECTIONS)
-        normal = await offered(server, connections, rate, short)
+        load = Load(server, connections, message, jobs)
+        normal = await load.offer(rate, short)
         size = server.process.memory_bytes()
-        flood, seen = await flooded(server, connections, TIMES * rate, long)
+        flood, seen = await load.flood(TIMES * rate, long)
         grown = server.process.memory_bytes() - size
         # The replies that were still to come are part of these seconds.
         await asyncio.sleep(max(0.0, AFTER_SECONDS - (flood.seconds - long)))
-        after = await offered(server, connections, rate, short)
+        after = await load.offer(rate, short)
         for one in connections:
             one.close()
     if not flood.counted.refused or not seen:
         raise LoadFailed("nothing was refused: the load was no overload")
-    _add(bench, rate, normal, flood, after, grown)
+    calls = "single pushes" if jobs == 1 else f"pushes of {jobs} jobs"
+    what = f"{TIMES} × {rate:,.0f} {calls} a second, native"
+    _add_times(bench, what, normal, (("those accepted", flood), ("five seconds later", after)))
+    done = len(flood.counted.accepted) / flood.seconds
+    refused = f"{flood.counted.refused:,} refused, {flood.kept_back:,} never sent"
+    share = 100 * done / rate
+    bench.add(Figure("P17", f"{what}: done, of the usual rate", share, Unit.SHARE, ratio=refused))
+    stored = len(flood.counted.accepted) * jobs
+    each = grown / max(stored, 1)
+    what = f"{what}: growth, jobs included"
+    target = at_most(GROWTH_BYTES_MAX + JOB_BYTES_MAX * stored)
+    ratio = f"{stored:,} jobs stored, {each:,.0f} bytes each"
+    bench.add(Figure("P17", what, grown, Unit.MEMORY, target, ratio))
 
 
-def _add(
-    bench: Bench, rate: float, normal: Offered, flood: Offered, after: Offered, grown: int
+def _add_times(
+    bench: Bench, what: str, normal: Offered, others: Iterable[tuple[str, Offered]]
 ) -> None:
-    what = f"{TIMES} × {rate:,.0f} single pushes a second, native"
     usual = percentiles(normal.counted.accepted)[1]
-    for name, found in (("those accepted", flood), ("five seconds later", after)):
+    for name, found in others:
         p50, p99 = percentiles(found.counted.accepted)
         late = percentiles(found.late)[1]
         bench.add(
@@ -76,66 +103,54 @@ def _add(
                 note=f"p50 {p50 * 1e3:.1f} ms; the load was late by {late * 1e3:.1f} ms (p99)",
             )
         )
-    done = len(flood.counted.accepted) / flood.seconds
-    refused = f"{flood.counted.refused:,} refused, {flood.kept_back:,} never sent"
-    bench.add(
-        Figure(
-            "P17", f"{what}: done, of the usual rate", 100 * done / rate, Unit.SHARE, ratio=refused
-        )
-    )
-    bench.add(
-        Figure(
-            "P17",
-            f"{what}: growth, jobs included",
-            grown,
-            Unit.MEMORY,
-            at_most(GROWTH_BYTES_MAX),
-            ratio=f"{len(flood.counted.accepted):,} jobs stored",
-        )
-    )
 
 
-async def offered(
-    server: Running, connections: list[Connection], rate: float, seconds: float
-) -> Offered:
-    """Offers calls, all of which must have ended, and counts what was stored."""
-    before = await server.arrived()
-    found = await offer(connections, rate, seconds)
-    stored = await server.arrived() - before
-    if stored != len(found.counted.accepted):
-        raise LoadFailed(f"{len(found.counted.accepted)} were accepted, and {stored} are stored")
-    return found
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Connections to a server, and what is pushed by each call: so many jobs."""
 
+    server: Running
+    connections: list[Connection]
+    message: bytes
+    jobs: int
 
-async def flooded(
-    server: Running, connections: list[Connection], rate: float, seconds: float
-) -> tuple[Offered, int]:
-    """Offers too many calls; returns also how often another caller was refused meanwhile."""
-    asker, before = Asker(server), await server.arrived()
-    asking = asyncio.create_task(asker.ask())
-    found = await offer(connections, rate, seconds)
-    asker.is_over = True
-    await asking
-    stored, accepted = await server.arrived() - before, len(found.counted.accepted) + asker.accepted
-    if stored != accepted:
-        raise LoadFailed(f"{accepted} were accepted, and {stored} are stored")
-    return found, asker.refused
+    async def offer(self, rate: float, seconds: float) -> Offered:
+        """Offers calls, all of which must have ended, and counts what was stored."""
+        before = await self.server.arrived()
+        found = await offer(self.connections, rate, seconds)
+        await self._expect_stored(before, len(found.counted.accepted))
+        return found
+
+    async def flood(self, rate: float, seconds: float) -> tuple[Offered, int]:
+        """Offers too many calls; returns also how often another caller was refused meanwhile."""
+        asker, before = Asker(self.server, self.message), await self.server.arrived()
+        asking = asyncio.create_task(asker.ask())
+        found = await offer(self.connections, rate, seconds)
+        asker.is_over = True
+        await asking
+        await self._expect_stored(before, len(found.counted.accepted) + asker.accepted)
+        return found, asker.refused
+
+    async def _expect_stored(self, before: int, accepted: int) -> None:
+        stored = await self.server.arrived() - before
+        if stored != accepted * self.jobs:
+            raise LoadFailed(f"{accepted} were accepted, and {stored} jobs are stored")
 
 
 class Asker:
     """One more caller, who pushes again and again and sees how it is refused."""
 
-    def __init__(self, server: Running) -> None:
+    def __init__(self, server: Running, message: bytes) -> None:
         self._server = server
+        self._message = message
         self.accepted = self.refused = 0
         self.is_over = False
 
     async def ask(self) -> None:
         """Pushes until it is over."""
-        message = bodies.plain(1)
         while not self.is_over:
             try:
-                await self._server.wire.push(message)
+                await self._server.wire.push(self._message)
                 self.accepted += 1
             except grpc.aio.AioRpcError as error:
                 check_refusal(error)

@@ -14,7 +14,7 @@ import pytest
 from benchmarks import bodies
 from benchmarks.bench import Running
 from benchmarks.open_loop import connect
-from benchmarks.overload import flooded
+from benchmarks.overload import Load
 from benchmarks.processes import ServerProcess
 from benchmarks.wire import Wire
 
@@ -44,7 +44,7 @@ async def test_a_flood_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
             size = process.memory_bytes()
             connections = await connect(process.address, bodies.PUSH, message, CONNECTIONS)
             server = Running(process, wire, is_floor=False)
-            flood, _ = await flooded(server, connections, RATE, SECONDS)
+            flood, _ = await Load(server, connections, message, jobs=1).flood(RATE, SECONDS)
             grown = process.memory_bytes() - size
             assert not any(one.open for one in connections)
             for one in connections:
