@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -27,3 +27,12 @@ def mounted(disk: Path, mebibytes: int) -> Iterator[Path]:
 def resize(disk: Path, mebibytes: int) -> None:
     """Gives a mounted one another size."""
     subprocess.run(["mount", "-o", f"remount,size={mebibytes}m", str(disk)], check=True)
+
+
+def fill(disk: Path) -> Path:
+    """Somebody else takes all the room that is left."""
+    filler = disk / "filler"
+    with suppress(OSError), filler.open("wb", buffering=0) as file:
+        while file.write(b"\0" * 65_536):
+            pass
+    return filler

@@ -7,7 +7,7 @@ import json
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import httpx
@@ -20,7 +20,7 @@ from jobline.v1.job_admin_service_pb2_grpc import JobAdminServiceStub
 from jobline.v1.queue_service_pb2_grpc import QueueServiceStub
 from jobline_server.serving import EXIT_CANNOT_START
 from jobline_server.testing import RunningServer, running_server
-from tests.small_disk import mounted
+from tests.small_disk import fill, mounted
 
 pytestmark = [pytest.mark.fault, pytest.mark.root]
 
@@ -46,15 +46,6 @@ async def serving(disk: Path) -> AsyncIterator[tuple[RunningServer, AsyncClient]
         AsyncClient(server.address) as client,
     ):
         yield server, client
-
-
-def fill(disk: Path) -> Path:
-    """Somebody else takes all the room that is left."""
-    filler = disk / "filler"
-    with suppress(OSError), filler.open("wb", buffering=0) as file:
-        while file.write(b"\0" * 65_536):
-            pass
-    return filler
 
 
 async def push_until_full(client: AsyncClient) -> int:

@@ -14,7 +14,7 @@ import pytest
 from jobline import AsyncClient
 from jobline_server.testing import ServerProcess
 from tests.faults.test_history_kills import read
-from tests.small_disk import mounted
+from tests.small_disk import fill, mounted
 
 pytestmark = pytest.mark.fault
 
@@ -103,3 +103,30 @@ async def test_a_spool_without_room_loses_its_oldest_files_and_the_queue_goes_on
     assert rows
     last = [row for row in rows if row["event"] == "completed"][-7:]
     assert len({row["job_id"] for row in last}) == 7
+
+
+@pytest.mark.root
+@pytest.mark.timeout(120)
+async def test_a_destination_without_room_gets_everything_once_there_is_some(
+    tmp_path: Path,
+) -> None:
+    """A directory on a disk of its own: the queue goes on, and each file arrives whole, once."""
+    with mounted(tmp_path / "disk", 1) as disk:
+        filler, history = fill(disk), disk / "history"
+        server = ServerProcess(tmp_path / "data", history=history, history_seconds=1)
+        async with server, AsyncClient(server.address) as client:
+            await work(client)
+            await metric_reaches(server, 'failures_total{step="send"}', 2)
+            await work(client)
+            assert await metric(server, "lost_files_total") == 0
+            assert list(history.rglob(".*.tmp")) == []
+            filler.unlink()
+            await metric_reaches(server, "events_total", 6 * MANY)
+            async with asyncio.timeout(60):
+                while await metric(server, "spool_bytes") > 0:  # noqa: ASYNC110  # as above
+                    await asyncio.sleep(0.05)
+            log = server.log.read_text()
+            assert await server.terminate() == 0
+        events = Counter(row["event"] for row in read(history))
+    assert events == {"pushed": 2 * MANY, "leased": 2 * MANY, "completed": 2 * MANY}
+    assert log.count("the destination of the history cannot be reached") == 1
