@@ -11,6 +11,7 @@ from __future__ import annotations
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from jobline_server.auth.file_marks import mark_of
 
@@ -105,17 +106,36 @@ class TlsFiles:
         """Returns a context for a listener, which uses for each new connection what was read
         last.
         """
-        listening = self._read().context
-
-        def choose(connection: ssl.SSLObject, _name: str | None, _given: ssl.SSLContext) -> None:
-            connection.context = self.now.context
-
-        # Its type knows only connections that are sockets.
-        setattr(listening, "sni_callback", choose)  # noqa: B010  # as above
-        return listening
+        return _Newest(self)
 
     def _look(self) -> list[object]:
         return [None if path is None else mark_of(path) for path in self._paths]
+
+
+class _Newest(ssl.SSLContext):
+    """A context that begins each connection with that of the newest files. With one of its own, in
+    which a callback exchanges certificates, it would have one set of session tickets for ever: who
+    has a ticket is not asked for a certificate again, also if its authority was taken out.
+    """
+
+    _files: TlsFiles
+
+    def __new__(cls, files: TlsFiles) -> Self:
+        made = super().__new__(cls, ssl.PROTOCOL_TLS_SERVER)
+        made._files = files
+        return made
+
+    def wrap_bio(
+        self,
+        incoming: ssl.MemoryBIO,
+        outgoing: ssl.MemoryBIO,
+        server_side: bool = False,
+        server_hostname: str | bytes | None = None,
+        session: ssl.SSLSession | None = None,
+    ) -> ssl.SSLObject:
+        """Begins a connection, as loops do it."""
+        newest = self._files.now.context
+        return newest.wrap_bio(incoming, outgoing, server_side, server_hostname, session)
 
 
 def _bytes_of(path: Path) -> bytes:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import errno
+import ssl
 from pathlib import Path
 
 import pytest
 import trustme
 
 from jobline_server.auth.tls_files import TlsFiles, WrongTlsFiles
-from tests.server.authorities import HOST, Files
+from tests.server.authorities import HOST, Files, context_of
 
 
 @pytest.fixture(scope="module")
@@ -117,3 +118,51 @@ def test_what_changes_while_it_is_read_is_not_taken(
     assert tls.now.certificate == old
     assert tls.reload()
     assert tls.now.certificate == files.certificate.read_bytes()
+
+
+class Dialled:
+    """A connection of a client to a listener's context, without a socket between them."""
+
+    def __init__(
+        self, listener: ssl.SSLContext, client: ssl.SSLContext, session: ssl.SSLSession | None
+    ) -> None:
+        to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._server = listener.wrap_bio(to_server, to_client, server_side=True)
+        self._client = client.wrap_bio(to_client, to_server, server_hostname=HOST, session=session)
+        # Both sides, in turn: a session comes with what is read after the handshake.
+        for step in (self._client.do_handshake, self._server.do_handshake) * 4:
+            try:
+                step()
+            except ssl.SSLWantReadError:
+                continue
+        self._server.write(b"y")
+        assert self._client.read(1) == b"y"
+
+    @property
+    def session(self) -> ssl.SSLSession | None:
+        """What the client may show the next time."""
+        return self._client.session
+
+    @property
+    def is_resumed(self) -> bool:
+        """Whether the server did not ask for a certificate."""
+        return bool(self._server.session_reused)
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_nobody_resumes_a_session_from_before_a_change(
+    files: Files, authority: trustme.CA, version: ssl.TLSVersion
+) -> None:
+    """Whose authority was taken out went on for hours with the ticket of an earlier connection."""
+    tls = tls_of(files)
+    client, listener = context_of(authority, authority.issue_cert("worker.example")), tls.context()
+    client.minimum_version = client.maximum_version = version
+    first = Dialled(listener, client, None)
+    assert Dialled(listener, client, first.session).is_resumed
+    trustme.CA().cert_pem.write_to_path(files.client_ca)
+    assert tls.reload()
+    with pytest.raises(ssl.SSLError):
+        Dialled(listener, client, first.session)
+    authority.cert_pem.write_to_path(files.client_ca)
+    assert tls.reload()
+    assert not Dialled(listener, client, first.session).is_resumed
