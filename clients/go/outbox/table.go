@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -50,6 +51,10 @@ const (
   written_at_ms {number} NOT NULL,
   error TEXT
 )`
+	// What a relay reads of the rows that wait, by id: however many refused rows are before them, and however large
+	// the jobs are. A relay works without it, too.
+	createIndex = `CREATE INDEX IF NOT EXISTS {index} ON {indexed} (id, queue, size)
+  WHERE error IS NULL`
 	insertRow   = `INSERT INTO {table} (id, queue, job, size, written_at_ms) VALUES ($1, $2, $3, $4, $5)`
 	selectSizes = `SELECT id, queue, size FROM {table} WHERE error IS NULL{others} ORDER BY id LIMIT {limit}{skip_locked}`
 	selectRows  = `SELECT id, job FROM {table} WHERE id IN ({ids})`
@@ -64,6 +69,23 @@ func (t Table) spell(statement string, more ...string) string {
 
 // Schema returns the statement that creates the table, for a program's migrations.
 func (t Table) Schema() string { return t.spell(createTable) }
+
+// IndexSchema returns the statement that creates the index that a relay reads rows by, for a program's migrations. A
+// relay works without it, and reads all rows with an error in each round.
+func (t Table) IndexSchema() string {
+	name := sqldialect.Table(t.Name, "jobline_outbox")
+	schema, alone, isQualified := strings.Cut(name, ".")
+	if !isQualified {
+		schema, alone = "", name
+	}
+	index := alone[:min(len(alone), 55)] + "_waiting" // PostgreSQL cuts names at 63 bytes
+	// The schema is that of the table: SQLite wants it before the index's name, PostgreSQL before the table's.
+	indexed := name
+	if isQualified && t.Dialect == SQLite {
+		index, indexed = schema+"."+index, alone
+	}
+	return t.spell(createIndex, "{index}", index, "{indexed}", indexed)
+}
 
 // Statement returns the statement that writes a row, and its arguments: for database libraries other
 // than database/sql. The id is that of the row, and the key of the job. For the other arguments see Push.

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -17,13 +17,14 @@ from jobline.outbox import Outbox, fence
 from tests.postgresql import MISSING, postgresql, programs
 
 _NUMBERS = itertools.count()
+Kind = Literal["sqlite", "postgresql"]
 
 
 @dataclass(frozen=True)
 class Database:
     """A database of one test. `target`: a file, or what psycopg connects to."""
 
-    kind: str
+    kind: Kind
     target: str
 
     def connect(self) -> Any:
@@ -68,7 +69,7 @@ def cluster() -> Iterator[str]:
         yield target
 
 
-def created(kind: str, request: pytest.FixtureRequest, folder: Path) -> Database:
+def created(kind: Kind, request: pytest.FixtureRequest, folder: Path) -> Database:
     """A new database with both tables and a table of effects."""
     if kind == "sqlite":
         database = Database(kind, str(folder / "app.db"))

@@ -53,6 +53,7 @@ async def test_sqlalchemy_knows_the_tables(database):
     engine = sqlalchemy.create_engine(database.url)
     found = sqlalchemy.MetaData()
     found.reflect(engine, only=["jobline_outbox", "jobline_fence"])
+    by_hand = index_of(sqlalchemy.inspect(engine), database.kind)
     declared = sqlalchemy.MetaData()
     for table in (outbox_table(declared), fence_table(declared)):
         real = found.tables[table.name]
@@ -61,8 +62,17 @@ async def test_sqlalchemy_knows_the_tables(database):
             column.nullable for column in real.columns
         ]
         assert list(table.primary_key.columns.keys()) == list(real.primary_key.columns.keys())
+    declared.drop_all(engine)
     declared.create_all(engine)
+    assert index_of(sqlalchemy.inspect(engine), database.kind) == by_hand
+    assert by_hand[0] == "jobline_outbox_waiting"
     engine.dispose()
+
+
+def index_of(inspector, kind):
+    """Name, columns and condition."""
+    (found,) = inspector.get_indexes("jobline_outbox")
+    return found["name"], found["column_names"], str(found["dialect_options"][f"{kind}_where"])
 
 
 async def test_an_async_session_is_run_in_step(database, client):
@@ -169,6 +179,12 @@ async def test_django(database, server, client):
     assert await process.wait() == 0
     with database.transaction() as tx:
         assert OUTBOX.stats(tx).waiting == 0
+    await in_thread(manage, "migrate", "jobline_outbox", "0001")
+    with database.transaction() as tx:
+        tx.cursor().execute("DROP INDEX jobline_outbox_waiting")  # as the first version had none
+    await in_thread(manage, "migrate")
+    with database.transaction() as tx:
+        tx.cursor().execute("DROP INDEX jobline_outbox_waiting")
     await in_thread(manage, "migrate", "jobline_outbox", "zero")
 
 

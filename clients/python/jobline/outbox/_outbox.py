@@ -13,7 +13,7 @@ from jobline._new_job import NewJob
 from jobline._push.messages import fitting, row_of
 from jobline._times import seconds_of
 from jobline.outbox._ids import new_id
-from jobline.outbox._tables import OUTBOX, definition, table_given
+from jobline.outbox._tables import OUTBOX, definition, exists, index_definition, table_given
 from jobline.outbox._transactions import transaction_of
 
 # The server's limit of a payload is 10 MiB; options are small beside it.
@@ -61,10 +61,22 @@ class Outbox:
         """
         return definition(OUTBOX, self.table, dialect)
 
+    def index_ddl(self, dialect: Literal["sqlite", "postgresql"]) -> str:
+        """Returns the statement that creates the index that a relay reads rows by, for migrations.
+        Raises InvalidArgument for another database.
+        """
+        return index_definition(self.table, dialect)
+
     def create(self, tx: Any) -> None:
-        """Creates the table, unless it exists."""
+        """Creates the table with its index, unless the table exists.
+
+        A table that exists gets no index here: PostgreSQL would hold up all who write to it, and
+        allows that to its owner alone. `index_ddl` is for migrations.
+        """
         transaction = transaction_of(tx)
-        transaction.execute(definition(OUTBOX, self.table, transaction.dialect))
+        if not exists(transaction, self.table):
+            transaction.execute(definition(OUTBOX, self.table, transaction.dialect))
+            transaction.execute(index_definition(self.table, transaction.dialect))
 
     # ------------------------------------------------------------------ writing
 

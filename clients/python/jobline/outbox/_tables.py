@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from jobline.errors import InvalidArgument
-from jobline.outbox._transactions import POSTGRESQL, SQLITE
+from jobline.outbox._transactions import POSTGRESQL, SQLITE, Transaction
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}(\.[A-Za-z_][A-Za-z0-9_]{0,62})?")
 _TYPES = {
@@ -24,6 +24,11 @@ OUTBOX = """CREATE TABLE IF NOT EXISTS {table} (
   written_at_ms {number} NOT NULL,
   error {text}
 )"""
+
+# What a relay reads of the rows that wait, by id: however many refused rows are before them, and
+# however large the jobs are. A relay works without it, too.
+WAITING = """CREATE INDEX IF NOT EXISTS {index} ON {indexed} (id, queue, size)
+  WHERE error IS NULL"""
 
 # One row per job, whose step is '', with the newest delivery that has passed; and one per step that
 # has passed. `job`: id and time of the push, as another server, or a new one in place of an old
@@ -51,6 +56,31 @@ def definition(shape: str, table: str, dialect: str) -> str:
     supported.
     """
     return shape.format(table=table, **_TYPES[supported(dialect)])
+
+
+def index_of(table: str) -> str:
+    """Returns the name of the index of an outbox. PostgreSQL cuts names at 63 bytes."""
+    return f"{table.rpartition('.')[2][:55]}_waiting"
+
+
+def index_definition(table: str, dialect: str) -> str:
+    """Returns the statement that creates the index of an outbox, in the schema of its table: SQLite
+    wants that before the name of the index, PostgreSQL before the one of the table. Raises
+    InvalidArgument for a database that is not supported.
+    """
+    schema, dot, name = table.rpartition(".")
+    if supported(dialect) == POSTGRESQL:
+        return WAITING.format(index=index_of(table), indexed=table)
+    return WAITING.format(index=f"{schema}{dot}{index_of(table)}", indexed=name)
+
+
+def exists(tx: Transaction, table: str) -> bool:
+    """Returns whether a table exists."""
+    if supported(tx.dialect) == POSTGRESQL:
+        return bool(tx.rows("SELECT to_regclass(?) IS NOT NULL", table)[0][0])
+    schema, dot, name = table.rpartition(".")
+    found = f"SELECT 1 FROM {schema}{dot}sqlite_master WHERE type = 'table' AND lower(name) = ?"
+    return bool(tx.rows(found, name.lower()))
 
 
 def supported(dialect: str) -> str:

@@ -6,15 +6,18 @@ fence_table(Base.metadata)
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, LargeBinary, MetaData, Table, Text
+from sqlalchemy import BigInteger, Column, Index, LargeBinary, MetaData, Table, Text, text
 
 from jobline.outbox._fence import Fence, fence
 from jobline.outbox._outbox import Outbox
+from jobline.outbox._tables import index_of
 
 
 def outbox_table(metadata: MetaData, outbox: Outbox | None = None) -> Table:
     """Returns the table of an outbox, default that of `Outbox()`, as part of some metadata."""
-    schema, _, name = (outbox or Outbox()).table.rpartition(".")
+    full_name = (outbox or Outbox()).table
+    schema, _, name = full_name.rpartition(".")
+    waits = text("error IS NULL")
     return Table(
         name,
         metadata,
@@ -24,6 +27,11 @@ def outbox_table(metadata: MetaData, outbox: Outbox | None = None) -> Table:
         Column("size", BigInteger, nullable=False),
         Column("written_at_ms", BigInteger, nullable=False),
         Column("error", Text),
+        Index(
+            *(index_of(full_name), "id", "queue", "size"),
+            sqlite_where=waits,
+            postgresql_where=waits,
+        ),
         schema=schema or None,
     )
 
