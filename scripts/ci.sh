@@ -129,22 +129,20 @@ end types
 # The tests run once, in the order of this commit; meanwhile the rooms' coverage is measured.
 step test-rooms env COVERAGE=1 make test-rooms
 end pipeline-setup
-# Each history has one core for minutes, while the tests of the clients mostly wait.
+# Each history has a core for minutes, while the tests of these clients mostly wait.
 start test-histories nice make test-histories
 step ts-test make ts-test
-step test-servers make test-servers
 step go-test make go-test
+step conformance make conformance-clients
 end test-histories
+step test-servers make test-servers
 step left-out scripts/left_out.sh
-# The pipeline's tests keep a core busy while servers are killed and started. What takes minutes is
-# left to `make pipeline-test-all`.
-start pipeline-types nice make pipeline-types
-start pipeline-test nice make pipeline-test
 # Alone it has a million jobs, which takes four minutes.
 export BATCH_JOBS=100000
 step test-faults make test-faults
-step conformance make conformance-clients
-end pipeline-types pipeline-test
 step readme make readme
 step demo make demo DIR=proto
+# What takes minutes is left to `make pipeline-test-all`.
+step pipeline-types make pipeline-types
+step pipeline-test make pipeline-test
 step pipeline-demo make pipeline-demo SECONDS_OF_LOAD=8
