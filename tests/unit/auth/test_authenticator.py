@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import errno
 import hashlib
 import hmac
 import json
@@ -255,30 +254,6 @@ async def test_the_file_is_read_again(world: World) -> None:
     world.path.unlink()
     with pytest.raises(WrongAccessFile, match="no such file"):
         await world.callers.reload()
-
-
-async def test_a_file_that_could_not_be_read_is_read_again(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Without descriptors for a moment, a key that was taken out stayed in force until the next
-    change. It is one failure, however often it is tried.
-    """
-    await world.callers.caller_of(f"Bearer {KEY}")
-    world.path.write_text(ROLES + KEYS.replace(hash_of(KEY), hash_of("other")))
-
-    def none_left(path: Path, encoding: str) -> str:
-        raise OSError(errno.EMFILE, "Too many open files", str(path))
-
-    with monkeypatch.context() as context:
-        context.setattr(Path, "read_text", none_left)
-        with pytest.raises(WrongAccessFile, match="too many open files"):
-            await world.callers.reload()
-        assert not await world.callers.reload()
-    assert (world.callers.reload_failures, world.callers.is_wrong) == (1, True)
-    assert await world.callers.reload()
-    assert not world.callers.is_wrong
-    assert await world.refused(f"Bearer {KEY}") == "TOKEN_UNKNOWN"
-    assert not await world.callers.reload()
 
 
 async def test_keys_of_a_file(tmp_path: Path) -> None:
