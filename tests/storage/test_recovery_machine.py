@@ -36,7 +36,7 @@ from tests.storage.unique_rules import UniqueKeyRules
 from tests.storage.update_rules import UpdateRules
 from tests.storage.webhook_rules import PENDING_MAX, WebhookRules
 
-# Some 15 seconds on a machine of its own; telling a failure in its shortest form takes minutes.
+# Under a minute of a core; telling a failure in its shortest form takes minutes.
 pytestmark = pytest.mark.timeout(0 if EXAMPLES else 900)
 
 
@@ -146,7 +146,7 @@ class RecoveryMachine(
 
 
 RecoveryMachine.TestCase.settings = settings(
-    max_examples=EXAMPLES or 600,
+    max_examples=EXAMPLES or 200,
     stateful_step_count=50,
     derandomize=not EXAMPLES,
     deadline=None,
