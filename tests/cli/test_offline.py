@@ -19,6 +19,7 @@ from jobline.cli.exit_codes import Exit
 from jobline_server.offline.checks import check
 from jobline_server.offline.opening import find
 from jobline_server.storage.recovery_cases import PROMISED_BUT_MISSING
+from jobline_server.storage.sqlite.statements import load
 from jobline_server.testing.embedded import running_server
 
 LIVE, ENDED = 150, 40
@@ -240,3 +241,36 @@ def test_memory_does_not_grow_with_the_number_of_records(stopped):
         tracemalloc.stop()
     assert any("10,000 of" in one.found for one in found)
     assert peak < 8 << 20
+
+
+class Counted:
+    """Keeps what was said of each piece of work: its total, and how much was done."""
+
+    def __init__(self):
+        self.work = {}
+
+    def begin(self, title, total):
+        self.work[title] = [total, 0]
+
+        def done(amount):
+            self.work[title][1] += amount
+
+        return done
+
+
+def test_progress_over_ended_jobs_has_a_total_that_is_reached(stopped):
+    """Reading them, and counting them again."""
+    progress = Counted()
+    assert not [one for one in check(find(stopped), progress) if one.is_damaged]
+    for title in ("ended jobs", "counts of ended jobs"):
+        total, done = progress.work[title]
+        assert total == done > 0, title
+
+
+def test_ended_jobs_are_read_without_sorting_them(stopped):
+    """SQLite would keep them in memory, which no Python counts."""
+    statements = load("offline.sql")
+    with closing(sqlite3.connect(stopped / "finished.db")) as connection:
+        for name in ("count_parts", "every_part", "every_tallied", "tally"):
+            plan = connection.execute(f"EXPLAIN QUERY PLAN {statements[name]}").fetchall()
+            assert "TEMP B-TREE" not in str(plan), name
