@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from jobline_server.engine.commands import Pushed
+from jobline_server.engine.commands import Pushed, RefusalKind
 from jobline_server.engine.values import STORED_OUTCOMES, PushOutcome
 
 
-def outcomes_of(pushed: Pushed, count: int) -> list[tuple[PushOutcome, int]]:
+def outcomes_of(pushed: Pushed, count: int) -> list[tuple[PushOutcome | RefusalKind, int]]:
     """An outcome and an id for each job: created ones have the ids from the first on, in order."""
     exceptions = {index: (outcome, job_id) for index, outcome, job_id in pushed.exceptions}
     created = iter(range(pushed.first_id, pushed.first_id + pushed.count))

@@ -141,24 +141,26 @@ func TestRetryInfoIsHeeded(t *testing.T) {
 	}
 }
 
-// TestJobThatIsPushedAgainByItselfHasTheLevelOfItsCall: whoever had its unique key may have ended meanwhile.
-func TestJobThatIsPushedAgainByItselfHasTheLevelOfItsCall(t *testing.T) {
-	f, client := startFake(t, stored, nil)
-	f.change = func(n int, response *joblinev1.PushResponse) {
-		if n == 1 {
+// TestJobThatIsRefusedAloneIsNotPushedAgain: the answer to its call says why it is refused.
+func TestJobThatIsRefusedAloneIsNotPushedAgain(t *testing.T) {
+	reasons := map[string]error{
+		"IDEMPOTENCY_MISMATCH": jobline.ErrIdempotencyMismatch, "UNIQUE_KEY_HELD": jobline.ErrUniqueKeyHeld,
+		"JOB_AWAITED": jobline.ErrFailedPrecondition, "OF_A_LATER_SERVER": jobline.ErrAlreadyExists,
+	}
+	for reason, want := range reasons {
+		f, client := startFake(t, stored, nil)
+		f.change = func(_ int, response *joblinev1.PushResponse) {
 			response.Count--
-			response.Exceptions = []*joblinev1.PushException{{Index: 1, Outcome: jobline.PushRefused}}
+			response.Exceptions = []*joblinev1.PushException{{Index: 1, Outcome: jobline.PushRefused, Reason: reason}}
 		}
-	}
-	jobs := []jobline.NewJob{{}, {Options: jobline.PushOptions{JobKey: "j", UniqueKey: "u"}}}
-	options := &jobline.PushManyOptions{PushOptions: jobline.PushOptions{AckLevel: jobline.AckBuffered}, NotAtomic: true}
-	pushed, err := client.PushMany(newContext(t), "q", jobs, options)
-	if err != nil || pushed[1].Err != nil || pushed[1].Outcome != jobline.PushCreated {
-		t.Fatalf("got %+v, %v", pushed, err)
-	}
-	for i, request := range f.requests {
-		if got := request.GetAckLevel(); got != jobline.AckBuffered {
-			t.Errorf("call %d asks for %v", i, got)
+		jobs := []jobline.NewJob{{}, {Options: jobline.PushOptions{JobKey: "j", UniqueKey: "u"}}}
+		pushed, err := client.PushMany(newContext(t), "q", jobs, &jobline.PushManyOptions{NotAtomic: true})
+		var refused *jobline.Error
+		if err != nil || !errors.As(pushed[1].Err, &refused) || !errors.Is(refused, want) || refused.Reason != reason || !refused.Definite() {
+			t.Errorf("%s: got %+v, %v", reason, pushed, err)
+		}
+		if len(f.requests) != 1 {
+			t.Errorf("%s: %d calls", reason, len(f.requests))
 		}
 	}
 }

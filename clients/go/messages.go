@@ -2,8 +2,6 @@ package jobline
 
 import (
 	"context"
-	"errors"
-	"slices"
 
 	"google.golang.org/protobuf/proto"
 
@@ -45,43 +43,10 @@ func (c *Client) PushMessages(ctx context.Context, queue string, jobs []*jobline
 	if err != nil {
 		return nil, err
 	}
-	pushed, err := outcomesOf(response, len(jobs))
-	if err != nil {
-		return nil, err
-	}
-	for i, one := range request.Jobs {
-		if pushed[i].Outcome == PushRefused {
-			pushed[i] = c.refused(ctx, queue, 0, one)
-		}
-	}
-	return pushed, nil
+	return outcomesOf(response, queue, len(jobs), func(i int) (string, string) {
+		return jobs[i].GetJobKey(), jobs[i].GetOptions().GetUniqueKey()
+	})
 }
-
-// refused returns why a job was refused alone. The answer to many jobs does not say which of its two keys another job
-// has, so one with both is pushed by itself: the refusal of a whole call says that. Its job key keeps it from being stored
-// twice. Once its keys are free it is stored, so it asks for the level of the call.
-func (c *Client) refused(ctx context.Context, queue string, level AckLevel, job *joblinev1.NewJob) Pushed {
-	o := job.GetOptions()
-	keys := &own{jobKey: job.GetJobKey(), uniqueKey: o.GetUniqueKey()}
-	guess := Pushed{Outcome: PushRefused, Err: refusalOfOne(queue, keys, o.GetUniqueMode())}
-	if keys.jobKey == "" || keys.uniqueKey == "" {
-		return guess
-	}
-	response, err := c.pushCall(ctx, &joblinev1.PushRequest{Queue: queue, AckLevel: level, Jobs: []*joblinev1.NewJob{job}}, "")
-	if err == nil {
-		var pushed []Pushed
-		if pushed, err = outcomesOf(response, 1); err == nil {
-			return pushed[0]
-		}
-	}
-	var failed *Error
-	if errors.As(err, &failed) && slices.Contains(refusalsOfKeys, failed.Reason) {
-		return Pushed{Outcome: PushRefused, Err: err}
-	}
-	return guess
-}
-
-var refusalsOfKeys = []string{"IDEMPOTENCY_MISMATCH", "UNIQUE_KEY_HELD", "JOB_AWAITED"}
 
 // HasCodec reports whether the client seals what it pushes. The same job is other bytes then once the key has changed: a
 // push of it under the same JobKey is refused with ErrIdempotencyMismatch, though the job is stored.

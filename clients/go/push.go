@@ -130,25 +130,9 @@ func (c *Client) pushMany(ctx context.Context, outs []*Outgoing, options *PushMa
 	if err != nil {
 		return nil, asJobs(errorOf(ctx, err))
 	}
-	pushed, err := outcomesOf(response, len(outs))
-	if err != nil {
-		return nil, err
-	}
-	for i, out := range sealed {
-		if pushed[i].Outcome != PushRefused {
-			continue
-		}
-		row, err := rowOf(out.Payload, &out.Options)
-		if err != nil {
-			return nil, err
-		}
-		level := pushed[i].AckLevel
-		pushed[i] = c.refused(ctx, out.Queue, request.GetAckLevel(), row)
-		if pushed[i].Err != nil {
-			pushed[i].AckLevel = level
-		}
-	}
-	return pushed, nil
+	return outcomesOf(response, request.GetQueue(), len(outs), func(i int) (string, string) {
+		return outs[i].Options.JobKey, outs[i].Options.UniqueKey
+	})
 }
 
 // outgoing returns a job as it will be stored.

@@ -105,8 +105,8 @@ func asJobs(e *Error) *Error {
 	return &renamed
 }
 
-// outcomesOf returns what became of each of count pushed jobs, in order.
-func outcomesOf(response *joblinev1.PushResponse, count int) ([]Pushed, error) {
+// outcomesOf returns what became of each of count pushed jobs, in order; keysOf names the keys of one, for its refusal.
+func outcomesOf(response *joblinev1.PushResponse, queue string, count int, keysOf func(int) (jobKey, uniqueKey string)) ([]Pushed, error) {
 	pushed := make([]Pushed, count)
 	exceptions := map[int32]*joblinev1.PushException{}
 	created := count
@@ -129,6 +129,10 @@ func outcomesOf(response *joblinev1.PushResponse, count int) ([]Pushed, error) {
 			pushed[i].Outcome = one.GetOutcome()
 			if !isStored(one.GetOutcome()) {
 				pushed[i].ID = one.GetId()
+				if one.GetOutcome() == PushRefused {
+					jobKey, uniqueKey := keysOf(i)
+					pushed[i].Err = refusalOfOne(queue, jobKey, uniqueKey, one.GetReason())
+				}
 				continue
 			}
 		}
@@ -146,21 +150,22 @@ func isStored(outcome PushOutcome) bool {
 	return false
 }
 
-// refusalOfOne returns the error of a job that was refused alone, in a call that is not atomic.
-// One with both kinds of keys was refused for its job key unless it asked for UniqueReject. A mode that replaces jobs
-// refuses one alone for those that depend on the job whose place it would take.
-func refusalOfOne(queue string, own *own, mode UniqueMode) error {
-	if own.uniqueKey != "" && own.jobKey == "" && mode != UniqueReject && mode != joblinev1.UniqueMode_UNIQUE_MODE_UNSPECIFIED {
-		err := newError(ErrFailedPrecondition, "others depend on the job of queue %q that holds the unique key %q, and whose place this one would take", queue, own.uniqueKey)
-		err.Code, err.Reason = codes.FailedPrecondition, "JOB_AWAITED"
-		return err
+// refusalOfOne returns the error of a job that was refused alone, for this reason.
+func refusalOfOne(queue, jobKey, uniqueKey, reason string) error {
+	var err *Error
+	switch reason {
+	case "IDEMPOTENCY_MISMATCH":
+		err = newError(ErrIdempotencyMismatch, "the job key %q is known in queue %q with another payload", jobKey, queue)
+	case "UNIQUE_KEY_HELD":
+		err = newError(ErrUniqueKeyHeld, "another job of queue %q holds the unique key %q", queue, uniqueKey)
+	case "JOB_AWAITED":
+		err = newError(ErrFailedPrecondition, "others depend on the job of queue %q that has the unique key %q", queue, uniqueKey)
+	default:
+		err = newError(ErrAlreadyExists, "the server refused the job for its keys: %s", reason)
 	}
-	if own.uniqueKey != "" && (own.jobKey == "" || mode == UniqueReject) {
-		err := newError(ErrUniqueKeyHeld, "another job of queue %q holds the unique key %q", queue, own.uniqueKey)
-		err.Code, err.Reason = codes.AlreadyExists, "UNIQUE_KEY_HELD"
-		return err
+	err.Code, err.Reason = codes.AlreadyExists, reason
+	if err.Is(ErrFailedPrecondition) {
+		err.Code = codes.FailedPrecondition
 	}
-	err := newError(ErrIdempotencyMismatch, "the job key %q is known in queue %q with another payload", own.jobKey, queue)
-	err.Code, err.Reason = codes.AlreadyExists, "IDEMPOTENCY_MISMATCH"
 	return err
 }

@@ -251,7 +251,8 @@ func (p *pusher) pause(why *Error, pause time.Duration) bool {
 }
 
 func (p *pusher) answer(pushes []*push, response *joblinev1.PushResponse) {
-	outcomes, err := outcomesOf(response, len(pushes))
+	keysOf := func(i int) (string, string) { return pushes[i].own.jobKey, pushes[i].own.uniqueKey }
+	outcomes, err := outcomesOf(response, pushes[0].key.queue, len(pushes), keysOf)
 	if err != nil {
 		p.fail(pushes, errorOf(p.life, err))
 		return
@@ -259,8 +260,8 @@ func (p *pusher) answer(pushes []*push, response *joblinev1.PushResponse) {
 	p.release(pushes)
 	for i, one := range pushes {
 		answer := pushAnswer{pushed: outcomes[i]}
-		if outcomes[i].Outcome == PushRefused {
-			answer = pushAnswer{err: refusalOfOne(one.key.queue, &one.own, one.options.UniqueMode)}
+		if err := outcomes[i].Err; err != nil {
+			answer = pushAnswer{err: err}
 		}
 		one.answer <- answer
 	}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jobline_server.engine import invariants
-from jobline_server.engine.commands import Push
+from jobline_server.engine.commands import Push, RefusalKind
 from jobline_server.engine.decide.push import decide_push
 from jobline_server.engine.rules import JobRules
 from jobline_server.engine.ties import Ties
@@ -27,7 +27,7 @@ def push(
     delay_ms: int = 0,
     ttl_ms: int | None = None,
     max_wait_ms: int | None = None,
-) -> tuple[PushOutcome, int]:
+) -> tuple[PushOutcome | RefusalKind, int]:
     options = JobOptions(rules=JobRules(unique=UniqueRule(mode, ttl_ms, max_wait_ms)))
     run_at_ms = world.now.wall_ms + delay_ms if delay_ms else 0
     rows = rows_of([NewJob(b"x", options, run_at_ms=run_at_ms, ties=Ties(group, key))])

@@ -649,7 +649,11 @@ type PushException struct {
 	// Output only. What became of it.
 	Outcome PushOutcome `protobuf:"varint,2,opt,name=outcome,proto3,enum=jobline.v1.PushOutcome" json:"outcome,omitempty"`
 	// Output only. The id it stands for; 0 if it was refused.
-	Id            uint64 `protobuf:"varint,3,opt,name=id,proto3" json:"id,omitempty"`
+	Id uint64 `protobuf:"varint,3,opt,name=id,proto3" json:"id,omitempty"`
+	// Output only. Why it was REFUSED, as the `reason` of an error would say, see `ErrorReason`:
+	// IDEMPOTENCY_MISMATCH for its job key, UNIQUE_KEY_HELD or JOB_AWAITED for its unique key. Empty for
+	// other outcomes.
+	Reason        string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -703,6 +707,13 @@ func (x *PushException) GetId() uint64 {
 		return x.Id
 	}
 	return 0
+}
+
+func (x *PushException) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
 }
 
 // The ids, in the order of the push.
@@ -3337,11 +3348,12 @@ const file_jobline_v1_job_service_proto_rawDesc = "" +
 	"\fPushProducer\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x1a\n" +
 	"\bsequence\x18\x02 \x01(\x04R\bsequence\x12%\n" +
-	"\x0eanswered_below\x18\x03 \x01(\x04R\ransweredBelow\"h\n" +
+	"\x0eanswered_below\x18\x03 \x01(\x04R\ransweredBelow\"\x80\x01\n" +
 	"\rPushException\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x05R\x05index\x121\n" +
 	"\aoutcome\x18\x02 \x01(\x0e2\x17.jobline.v1.PushOutcomeR\aoutcome\x12\x0e\n" +
-	"\x02id\x18\x03 \x01(\x04R\x02id\"\xbf\x01\n" +
+	"\x02id\x18\x03 \x01(\x04R\x02id\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\"\xbf\x01\n" +
 	"\fPushResponse\x12\x19\n" +
 	"\bfirst_id\x18\x01 \x01(\x04R\afirstId\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x05R\x05count\x129\n" +

@@ -26,11 +26,14 @@ _RUNNERS = frozenset(
 
 
 class Pushed(NamedTuple):
-    """The outcome of one pushed job. `id` is the job's, or that of the job it is a duplicate of."""
+    """The outcome of one pushed job. `id` is the job's, or that of the job it is a duplicate of.
+    `reason`: why it is REFUSED, such as "UNIQUE_KEY_HELD"; "" if it is not.
+    """
 
     id: int
     outcome: PushOutcome
     ack_level: AckLevel
+    reason: str = ""
 
     @property
     def created(self) -> bool:

@@ -7,6 +7,7 @@ import {
   IdempotencyMismatch,
   InvalidArgument,
   JobDead,
+  type JoblineError,
   JobNotFound,
   NewJob,
   NotConnected,
@@ -91,6 +92,23 @@ test("a held unique key is kept, or refused if asked for", async () => {
   const second = await client.push("unique", 2, { uniqueKey: "u", delay: "1h" });
   assert.equal(second.id, first.id);
   await assert.rejects(client.push("unique", 3, { uniqueKey: "u", uniqueMode: "reject" }), UniqueKeyHeld);
+});
+
+test("a push that is refused alone is refused for the key that it is", async () => {
+  const first = await client.push("both", 1, { jobKey: "j", uniqueKey: "u" });
+  await client.push("both", 1, { dependsOn: [first.id] });
+  const results = await Promise.allSettled([
+    client.push("both", 2, { jobKey: "j", uniqueKey: "free", uniqueMode: "reject" }),
+    client.push("both", 2, { jobKey: "new", uniqueKey: "u", uniqueMode: "reject" }),
+    client.push("both", 2, { jobKey: "other", uniqueKey: "u", uniqueMode: "replace" }),
+    client.push("both", 2, { uniqueKey: "u", uniqueMode: "replace" }),
+  ]);
+  const reasons = results.map((one) => one.status === "rejected" && (one.reason as JoblineError).reason);
+  assert.deepEqual(reasons, ["IDEMPOTENCY_MISMATCH", "UNIQUE_KEY_HELD", "JOB_AWAITED", "JOB_AWAITED"]);
+  const jobs = [new NewJob(2, { jobKey: "j" }), 3];
+  const [refused, stored] = await client.pushMany("both", jobs, { atomic: false });
+  assert.deepEqual([refused?.outcome, refused?.reason], ["refused", "IDEMPOTENCY_MISMATCH"]);
+  assert.deepEqual([stored?.outcome, stored?.reason], ["created", undefined]);
 });
 
 test("wrong values are refused before they are sent, with the field", async () => {

@@ -82,6 +82,9 @@ class RefusalKind(Enum):
     NO_BACKUP_DESTINATION = "NO_BACKUP_DESTINATION"
 
 
+PushDeviations = list[tuple[int, PushOutcome | RefusalKind, int]]
+
+
 class Refused(Exception):
     """Raised for a command that was not carried out; it changed nothing. `field` is the protocol's
     path of the invalid field; `retry_after_ms`: a retry makes sense.
@@ -130,13 +133,13 @@ class Push:
 @dataclass(slots=True)
 class Pushed:
     """The outcome of a push: new jobs have the ids `first_id … first_id + count − 1`; `exceptions`
-    holds `(index, outcome, id)` of the others.
+    holds `(index, outcome, id)` of the others: why, and 0, for one that was refused alone.
     """
 
     first_id: int
     count: int
     level: AckLevel
-    exceptions: list[tuple[int, PushOutcome, int]] = field(default_factory=list)
+    exceptions: PushDeviations = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)

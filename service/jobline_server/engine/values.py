@@ -99,7 +99,7 @@ class LeaseReason(IntEnum):
 
 
 class PushOutcome(IntEnum):
-    """The outcome of one pushed job."""
+    """The outcome of one pushed job that was not refused. On the wire 8 is one that was."""
 
     CREATED = 1
     DUPLICATE = 2
@@ -108,7 +108,6 @@ class PushOutcome(IntEnum):
     THROTTLED = 5
     DEBOUNCED = 6
     PARKED = 7
-    REFUSED = 8
 
 
 # The outcomes of jobs that were stored.

@@ -108,7 +108,10 @@ class Store:
         if first is not None:
             same = self.jobs[first].payload == job.payload
             outcome = pb.PUSH_OUTCOME_DUPLICATE if same else pb.PUSH_OUTCOME_REFUSED
-            response.exceptions.add(index=index, outcome=outcome, id=first if same else 0)
+            reason = "" if same else "IDEMPOTENCY_MISMATCH"
+            response.exceptions.add(
+                index=index, outcome=outcome, id=first if same else 0, reason=reason
+            )
             return
         job.id = len(self.jobs) + 1
         self.jobs[job.id] = job

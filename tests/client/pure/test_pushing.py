@@ -10,6 +10,8 @@ import pytest
 
 from jobline import (
     AckLevel,
+    AlreadyExists,
+    FailedPrecondition,
     IdempotencyMismatch,
     Internal,
     InvalidArgument,
@@ -18,6 +20,7 @@ from jobline import (
     OutcomeUnknown,
     Pushed,
     PushOutcome,
+    UniqueKeyHeld,
 )
 from jobline._push.answers import answers_of_batch, lot_of, pushed_of
 from jobline._push.batch import Batch, Own, Pushes
@@ -175,8 +178,13 @@ def test_a_request_id_is_not_allowed_beside_keys_but_a_call_is():
 
 def answer(count, first_id=100, **exceptions):
     rows = [
-        pb.PushException(index=int(index[1:]), outcome=pb.PushOutcome.ValueType(outcome), id=id_)
-        for index, (outcome, id_) in exceptions.items()
+        pb.PushException(
+            index=int(index[1:]),
+            outcome=pb.PushOutcome.ValueType(outcome),
+            id=said if isinstance(said, int) else 0,
+            reason=said if isinstance(said, str) else "",
+        )
+        for index, (outcome, said) in exceptions.items()
     ]
     return pb.PushResponse(
         first_id=first_id, count=count, exceptions=rows, ack_level=job_pb2.ACK_LEVEL_FSYNCED
@@ -206,11 +214,31 @@ def test_an_answer_that_does_not_fit_is_not_believed():
 def test_a_key_that_does_not_match_is_its_own_callers_error():
     """The others in the batch are stored."""
     keyed = batch(batch_key(), b"1", b"2", job_keys=["a", "b"])
-    first, second = answers_of_batch(answer(1, i1=(PushOutcome.REFUSED, 0)), keyed)
+    refused = answer(1, i1=(PushOutcome.REFUSED, "IDEMPOTENCY_MISMATCH"))
+    first, second = answers_of_batch(refused, keyed)
     assert isinstance(first, Pushed)
     assert isinstance(second, IdempotencyMismatch)
     assert second.reason == "IDEMPOTENCY_MISMATCH"
     assert "'b'" in second.message
+
+
+@pytest.mark.parametrize(
+    ("reason", "kind"),
+    [
+        ("IDEMPOTENCY_MISMATCH", IdempotencyMismatch),
+        ("UNIQUE_KEY_HELD", UniqueKeyHeld),
+        ("JOB_AWAITED", FailedPrecondition),
+        ("OF_A_LATER_SERVER", AlreadyExists),
+    ],
+)
+def test_a_refusal_is_for_the_reason_that_the_server_gives(reason, kind):
+    """Whichever keys the job has, and whatever its queue says of them."""
+    keyed = batch(batch_key(), b"1", job_keys=["a"], unique_keys=["u"])
+    (refused,) = answers_of_batch(answer(0, i0=(PushOutcome.REFUSED, reason)), keyed)
+    assert isinstance(refused, kind)
+    assert (refused.reason, refused.definite, refused.retryable) == (reason, True, False)
+    (told,) = pushed_of(answer(0, i0=(PushOutcome.REFUSED, reason)), 1)
+    assert (told.outcome, told.reason) == (PushOutcome.REFUSED, reason)
 
 
 def test_a_lot_knows_its_ids():

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jobline_server.engine import limits
+from jobline_server.engine.commands import RefusalKind
 from jobline_server.engine.job_log import NewLine
 from jobline_server.engine.rules import DeliveryMode, DependencyPolicy
 from jobline_server.engine.values import (
@@ -133,7 +134,7 @@ class Key:
 class Request:
     """A request id: what its first push was answered."""
 
-    outcomes: list[tuple[PushOutcome, int]]
+    outcomes: list[tuple[PushOutcome | RefusalKind, int]]
     expires_ms: int
     volatile: bool
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from jobline_server.engine.commands import Push
+from jobline_server.engine.commands import Push, RefusalKind
 from jobline_server.engine.producers import Call
 from jobline_server.engine.values import AckLevel, EndReason, JobOptions, JobState, PushOutcome
 from tests.pushed_payloads import jobs_in
@@ -32,7 +32,7 @@ from tests.unit.engine.reference_unique import (
 KEY_WINDOW_MS = 24 * 3_600_000
 REQUEST_WINDOW_MS = 10 * 60_000
 
-Outcomes = list[tuple[PushOutcome, int]]
+Outcomes = list[tuple[PushOutcome | RefusalKind, int]]
 
 
 class Refusal(Exception):
@@ -148,7 +148,7 @@ def _parents_of(
             continue
         named = list(job.ties.parents)
         for index in job.parent_indexes:
-            if outcomes[index][0] is PushOutcome.REFUSED:
+            if isinstance(outcomes[index][0], RefusalKind):
                 raise Refusal("JOB_NOT_FOUND")
             named.append(outcomes[index][1])
         for parent in named:
@@ -209,7 +209,7 @@ def _sort_out(
         elif command.atomic:
             raise Refusal("IDEMPOTENCY_MISMATCH")
         else:
-            outcomes.append((PushOutcome.REFUSED, 0))
+            outcomes.append((RefusalKind.IDEMPOTENCY_MISMATCH, 0))
         if index in referred:
             plan.awaited.add(outcomes[index][1])
     return outcomes, created, keys
@@ -217,7 +217,7 @@ def _sort_out(
 
 def _by_unique_key(
     model: ReferenceModel, command: Push, job: NewJob, job_id: int, plan: Plan
-) -> tuple[PushOutcome, int]:
+) -> tuple[PushOutcome | RefusalKind, int]:
     """What becomes of a job whose job key is new."""
     if not job.ties.unique_key:
         return PushOutcome.CREATED, job_id
@@ -229,11 +229,11 @@ def _by_unique_key(
     except Held:
         if command.atomic:
             raise Refusal("UNIQUE_KEY_HELD") from None
-        return PushOutcome.REFUSED, 0
+        return RefusalKind.UNIQUE_KEY_HELD, 0
     except Awaited:
         if command.atomic:
             raise Refusal("JOB_AWAITED") from None
-        return PushOutcome.REFUSED, 0
+        return RefusalKind.JOB_AWAITED, 0
 
 
 def _is_same(known: Key, job: NewJob, command: Push) -> bool:
@@ -251,7 +251,7 @@ def _told_again(model: ReferenceModel, command: Push, outcomes: Outcomes) -> Out
             continue
         known = model.keys.get((command.queue, job.job_key))
         valid = known is not None and known.expires_ms > model.wall_ms
-        told[index] = (PushOutcome.REFUSED, 0)
+        told[index] = (RefusalKind.IDEMPOTENCY_MISMATCH, 0)
         if job.ties.unique_key and not valid:
             name = command.queue, job.ties.unique_key
             mode = mode_of(job, rule_of(model.settings(command.queue)))

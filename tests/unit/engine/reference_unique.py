@@ -9,13 +9,13 @@ from __future__ import annotations
 from copy import deepcopy
 from dataclasses import dataclass, field
 
-from jobline_server.engine.commands import Push
+from jobline_server.engine.commands import Push, RefusalKind
 from jobline_server.engine.unique_rule import UniqueMode, UniqueRule
 from jobline_server.engine.values import JobState, PushOutcome, QueueSettings
 from tests.pushed_rows import NewJob
 from tests.unit.engine.reference_jobs import ModelJob, first
 
-S, Out, Mode = JobState, PushOutcome, UniqueMode
+S, Out, Why, Mode = JobState, PushOutcome, RefusalKind, UniqueMode
 Name = tuple[str, str]
 """A queue, and a key."""
 
@@ -94,15 +94,17 @@ def mode_of(job: NewJob, of_queue: UniqueRule) -> UniqueMode:
     return job.options.rules.unique.mode or of_queue.mode or Mode.KEEP
 
 
-def told_of(mode: UniqueMode, by_id: int) -> tuple[PushOutcome, int]:
+def told_of(mode: UniqueMode, by_id: int) -> tuple[PushOutcome | RefusalKind, int]:
     """What a push is told of a job that was not stored, for the one that holds its key."""
     kept = {Mode.KEEP: Out.DUPLICATE, Mode.EXTEND: Out.EXTENDED, Mode.THROTTLE: Out.THROTTLED}
-    return (kept[mode], by_id) if mode in kept else (Out.REFUSED, 0)
+    if mode in kept:
+        return kept[mode], by_id
+    return Why.UNIQUE_KEY_HELD if mode is Mode.REJECT else Why.JOB_AWAITED, 0
 
 
 def decide(
     plan: Plan, command: Push, job: NewJob, job_id: int, of_queue: UniqueRule, now_ms: int
-) -> tuple[PushOutcome, int]:
+) -> tuple[PushOutcome | RefusalKind, int]:
     """What becomes of a job, which gets this id if it is stored."""
     own = job.options.rules.unique
     mode = mode_of(job, of_queue)

@@ -12,7 +12,7 @@ from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, PushOutcome
 from tests.pushed_rows import NewJob
 from tests.unit.engine.world import World
 
-DUPLICATE, REFUSED = PushOutcome.DUPLICATE, PushOutcome.REFUSED
+DUPLICATE, REFUSED = PushOutcome.DUPLICATE, RefusalKind.IDEMPOTENCY_MISMATCH
 
 
 def keyed(key: str, payload: bytes = b"x") -> NewJob:

@@ -14,7 +14,7 @@ from tests.pushed_rows import NewJob
 from tests.unit.engine.world import World
 
 HOUR_MS = 3_600_000
-DUPLICATE, REFUSED = PushOutcome.DUPLICATE, PushOutcome.REFUSED
+DUPLICATE, REFUSED = PushOutcome.DUPLICATE, RefusalKind.IDEMPOTENCY_MISMATCH
 
 
 def keyed(key: str, payload: bytes = b"x") -> NewJob:

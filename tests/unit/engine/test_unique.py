@@ -115,7 +115,7 @@ class TestReject:
     def test_a_push_that_is_not_atomic_loses_only_that_job(self, world):
         one(world)
         found = push(world, new(Mode.REJECT), new(Mode.REJECT, key="v"), atomic=False)
-        assert found[0] == (Out.REFUSED, 0)
+        assert found[0] == (RefusalKind.UNIQUE_KEY_HELD, 0)
         assert found[1][0] is Out.CREATED
 
     def test_nothing_is_kept_of_what_is_refused(self, world):
@@ -126,7 +126,7 @@ class TestReject:
             jobs = [new(Mode.REJECT, job_key=f"k{at}") for at in range(10)]
             call = Call(b"p" * 16, number, 0, 0)
             pushed = world.push(jobs=jobs, atomic=False, calls=(call,))
-            assert {outcome for _, outcome, _ in pushed.exceptions} == {Out.REFUSED}
+            assert {outcome for _, outcome, _ in pushed.exceptions} == {RefusalKind.UNIQUE_KEY_HELD}
         assert (image_of(world.shard), world.shard.load) == (before, load)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from jobline_server.engine.commands import Push, ReleaseItem
+from jobline_server.engine.commands import Push, RefusalKind, ReleaseItem
 from jobline_server.engine.decide.admin import decide_cancel, decide_retry
 from jobline_server.engine.decide.push import decide_push
 from jobline_server.engine.decide.queues import decide_delete_queue
@@ -160,7 +160,7 @@ class TestWithOtherThings:
         assert first.exceptions == [
             (0, Out.EXTENDED, holder),
             (1, Out.THROTTLED, holder),
-            (2, Out.REFUSED, 0),
+            (2, RefusalKind.UNIQUE_KEY_HELD, 0),
         ]
         world.commit()
         assert decide_push(world.shard, world.now, command) == first

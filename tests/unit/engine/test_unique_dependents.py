@@ -111,7 +111,7 @@ def test_a_job_on_which_others_depend_is_not_replaced(world):
         RefusalKind.JOB_AWAITED,
         "jobs[1].options.unique_key",
     )
-    assert pushed(world, keyed(), atomic=False) == [(PushOutcome.REFUSED, 0)]
+    assert pushed(world, keyed(), atomic=False) == [(RefusalKind.JOB_AWAITED, 0)]
     assert world.state(first) is READY
     assert world.state(waits) is BLOCKED
 
@@ -122,7 +122,7 @@ def test_a_parked_job_on_which_others_depend_is_not_replaced_nor_its_holder_canc
     [(_, parked)] = pushed(world, keyed(mode=SUPERSEDE))
     pushed(world, child(parked))
     before = image_of(world.shard)
-    assert pushed(world, keyed(mode=SUPERSEDE), atomic=False) == [(PushOutcome.REFUSED, 0)]
+    assert pushed(world, keyed(mode=SUPERSEDE), atomic=False) == [(RefusalKind.JOB_AWAITED, 0)]
     assert image_of(world.shard)["jobs"] == before["jobs"]
     assert world.shard.jobs[holder].cancel_requested
 

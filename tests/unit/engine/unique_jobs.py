@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from jobline_server.engine.commands import RefusalKind
 from jobline_server.engine.decide.unique_holders import key_holder
 from jobline_server.engine.rules import JobRules
 from jobline_server.engine.ties import NO_TIES, Ties
@@ -41,14 +42,16 @@ def new(
     )
 
 
-def push(world: World, *jobs: NewJob, **rest: Any) -> list[tuple[PushOutcome, int]]:
+def push(world: World, *jobs: NewJob, **rest: Any) -> list[tuple[PushOutcome | RefusalKind, int]]:
     """The outcome and the id of each job; checks all invariants, and a recovery."""
     found = outcomes_of(world.push(jobs=jobs, **rest), len(jobs))
     world.check()
     return found
 
 
-def one(world: World, mode: UniqueMode | None = None, **rest: Any) -> tuple[PushOutcome, int]:
+def one(
+    world: World, mode: UniqueMode | None = None, **rest: Any
+) -> tuple[PushOutcome | RefusalKind, int]:
     return push(world, new(mode, **rest))[0]
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobline.v1 import job_service_pb2
-from jobline_server.engine.commands import Push, Pushed, Refused
+from jobline_server.engine.commands import Push, Pushed, RefusalKind, Refused
 from jobline_server.engine.producers import Call
 from jobline_server.engine.ties import NO_TIES, Ties
 from jobline_server.engine.values import AckLevel, JobOptions, PushOutcome
@@ -291,10 +291,11 @@ def test_the_payload_limit_is_the_servers() -> None:
 
 def test_ids_are_told_in_the_order_of_the_push() -> None:
     """Created ones count on, duplicates say whom they stand for."""
-    exceptions = [(1, PushOutcome.DUPLICATE, 7), (3, PushOutcome.REFUSED, 0)]
+    exceptions = [(1, PushOutcome.DUPLICATE, 7), (3, RefusalKind.UNIQUE_KEY_HELD, 0)]
     pushed = Pushed(100, 3, AckLevel.FSYNCED, exceptions)
 
     assert list(ids_in_order(pushed)) == [100, 7, 101, 0, 102]
     rows = push_response(request(jobs=[{}] * 5), pushed)
     assert list(rows.ids) == [100, 7, 101, 0, 102]
+    assert [one.reason for one in rows.exceptions] == ["", "UNIQUE_KEY_HELD"]
     assert not push_response(request(payloads=[b""]), pushed).ids

@@ -8,14 +8,39 @@ from typing import Any
 from jobline._enums import AckLevel, PushOutcome, known
 from jobline._push.batch import Batch
 from jobline._push.messages import BatchKey
-from jobline._unique_mode import STORED_OUTCOMES, UniqueMode
+from jobline._unique_mode import STORED_OUTCOMES
 from jobline._values import Pushed, PushedLot
-from jobline.errors import ErrorFacts, IdempotencyMismatch, Internal, JoblineError, UniqueKeyHeld
+from jobline.errors import (
+    AlreadyExists,
+    ErrorFacts,
+    FailedPrecondition,
+    IdempotencyMismatch,
+    Internal,
+    JoblineError,
+    UniqueKeyHeld,
+)
 from jobline.v1 import job_service_pb2 as pb
 
 _NOT_OURS = ErrorFacts(reason="UNEXPECTED_ANSWER")
-_HELD = ErrorFacts(reason="UNIQUE_KEY_HELD", code="ALREADY_EXISTS")
-_MISMATCH = ErrorFacts(reason="IDEMPOTENCY_MISMATCH", code="ALREADY_EXISTS")
+# Class, status code and message of each reason for which a job is refused alone.
+_REFUSALS: dict[str, tuple[type[JoblineError], str, str]] = {
+    "IDEMPOTENCY_MISMATCH": (
+        IdempotencyMismatch,
+        "ALREADY_EXISTS",
+        "the job_key {job_key!r} is known in queue {queue!r} with another payload",
+    ),
+    "UNIQUE_KEY_HELD": (
+        UniqueKeyHeld,
+        "ALREADY_EXISTS",
+        "another job of queue {queue!r} holds the unique_key {unique_key!r}",
+    ),
+    "JOB_AWAITED": (
+        FailedPrecondition,
+        "FAILED_PRECONDITION",
+        "others depend on the job of queue {queue!r} that has the unique_key {unique_key!r}",
+    ),
+}
+_OTHER = (AlreadyExists, "ALREADY_EXISTS", "the server refused the job for its keys: {reason}")
 
 
 def pushed_of(response: pb.PushResponse, count: int) -> list[Pushed]:
@@ -29,14 +54,15 @@ def pushed_of(response: pb.PushResponse, count: int) -> list[Pushed]:
     if not exceptions:
         first = response.first_id
         ids = range(first, first + count)
-        return list(map(Pushed._make, zip(ids, repeat(created), repeat(level), strict=False)))
+        columns = zip(ids, repeat(created), repeat(level), repeat(""), strict=False)
+        return list(map(Pushed._make, columns))
     created_ids = iter(range(response.first_id, response.first_id + response.count))
     pushed = []
     for index in range(count):
         entry = exceptions.get(index)
         outcome = created if entry is None else known(PushOutcome, entry.outcome)
         job_id = next(created_ids) if entry is None or _is_stored(entry) else entry.id
-        pushed.append(Pushed(job_id, outcome, level))
+        pushed.append(Pushed(job_id, outcome, level, "" if entry is None else entry.reason))
     return pushed
 
 
@@ -70,20 +96,22 @@ def answers_of_batch(
 ) -> list[Pushed | JoblineError]:
     """Returns what each push of a batch gets: its outcome or its own error."""
     return [
-        pushed if pushed.outcome is not PushOutcome.REFUSED else _refusal(batch, index)
+        _answer_of(batch, index, pushed)
         for index, pushed in enumerate(pushed_of(response, len(batch.waiters)))
     ]
 
 
-def _refusal(batch: Batch[BatchKey, Any], index: int) -> JoblineError:
-    """Returns the error of a push that was refused alone. One with both kinds of keys was refused
-    for its job key unless it asked for REJECT.
-    """
+def _answer_of(batch: Batch[BatchKey, Any], index: int, pushed: Pushed) -> Pushed | JoblineError:
+    if pushed.outcome is not PushOutcome.REFUSED:
+        return pushed
     own = batch.pushes.own[index]
-    options, queue = batch.key.options, batch.key.queue
-    mode = None if options is None else options.unique_mode
-    if own.unique_key and (not own.job_key or mode in {UniqueMode.REJECT, "reject"}):
-        message = f"another job of queue {queue!r} holds the unique_key {own.unique_key!r}"
-        return UniqueKeyHeld(message, _HELD)
-    message = f"the job_key {own.job_key!r} is known in queue {queue!r} with another payload"
-    return IdempotencyMismatch(message, _MISMATCH)
+    return refusal_of(batch.key.queue, pushed.reason, own.job_key, own.unique_key)
+
+
+def refusal_of(
+    queue: str, reason: str, job_key: str | None, unique_key: str | None
+) -> JoblineError:
+    """Returns the error of a job that was refused alone, for this reason."""
+    kind, code, message = _REFUSALS.get(reason, _OTHER)
+    text = message.format(queue=queue, reason=reason, job_key=job_key, unique_key=unique_key)
+    return kind(text, ErrorFacts(reason=reason, code=code))

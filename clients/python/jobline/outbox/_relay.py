@@ -20,12 +20,12 @@ from jobline._backoff import RECONNECT
 from jobline._blocking.client import Client
 from jobline._enums import PushOutcome
 from jobline._new_job import NewJob
+from jobline._push.answers import refusal_of
 from jobline._times import Seconds
 from jobline._values import Pushed, short
 from jobline.errors import (
     AlreadyExists,
     FailedPrecondition,
-    IdempotencyMismatch,
     InvalidArgument,
     JoblineError,
     NotFound,
@@ -33,7 +33,6 @@ from jobline.errors import (
     QueueNotCreated,
     ResourceExhausted,
     TooLarge,
-    UniqueKeyHeld,
 )
 from jobline.outbox._outbox import Outbox
 from jobline.outbox._relayed import Relayed
@@ -228,37 +227,28 @@ class Relay:
         stored, refused = [], []
         for row, one in zip(rows, pushed, strict=True):
             if one.outcome is PushOutcome.REFUSED:
-                refused.append(row)
+                refused.append((row, one.reason))
             else:
                 stored.append(row[0])
                 is_repeated = one.outcome is PushOutcome.DUPLICATE
                 done = done + Relayed(pushed=1, repeated=int(is_repeated))
         self._delete(tx, stored)
-        for row in refused:
-            done = done + self._settle_refused(tx, row)
+        for row, reason in refused:
+            done = done + self._settle_refused(tx, row, reason)
         return done
 
-    def _settle_refused(self, tx: Transaction, row: _Row) -> Relayed:
+    def _settle_refused(self, tx: Transaction, row: _Row, reason: str) -> Relayed:
         """Settles a row whose job key is known with another payload, or whose unique key is held.
 
         With a codec the first is the row itself, pushed before a relay died, and sealed with
         another key since: nobody else has its id as a key.
         """
         id_, queue, job = row
-        if self._client._connection.codec is None:  # noqa: SLF001  # of the same package
-            error = AlreadyExists("another job has this key, or its unique key is held")
-            return self._fail(tx, id_, queue, error)
-        is_repeated = False
-        try:
-            # The refusal of a whole call says which of both it is.
-            (pushed,) = self._client.push_many(queue, [job])
-            is_repeated = pushed.outcome is PushOutcome.DUPLICATE
-        except IdempotencyMismatch:
-            is_repeated = True
-        except UniqueKeyHeld as held:
-            return self._fail(tx, id_, queue, held)
-        self._delete(tx, [id_])
-        return Relayed(pushed=1, repeated=int(is_repeated))
+        codec = self._client._connection.codec  # noqa: SLF001  # of the same package
+        if codec is not None and reason == "IDEMPOTENCY_MISMATCH":
+            self._delete(tx, [id_])
+            return Relayed(pushed=1, repeated=1)
+        return self._fail(tx, id_, queue, refusal_of(queue, reason, id_, job.unique_key))
 
     def _delete(self, tx: Transaction, ids: Sequence[str]) -> None:
         if ids:

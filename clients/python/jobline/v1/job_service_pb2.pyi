@@ -390,22 +390,29 @@ class PushException(_message.Message):
     INDEX_FIELD_NUMBER: _builtins.int
     OUTCOME_FIELD_NUMBER: _builtins.int
     ID_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
     index: _builtins.int
     """Output only. Index into the pushed jobs, `payloads` counted after `jobs`."""
     outcome: Global___PushOutcome.ValueType
     """Output only. What became of it."""
     id: _builtins.int
     """Output only. The id it stands for; 0 if it was refused."""
+    reason: _builtins.str
+    """Output only. Why it was REFUSED, as the `reason` of an error would say, see `ErrorReason`:
+    IDEMPOTENCY_MISMATCH for its job key, UNIQUE_KEY_HELD or JOB_AWAITED for its unique key. Empty for
+    other outcomes.
+    """
     def __init__(
         self,
         *,
         index: _builtins.int = ...,
         outcome: Global___PushOutcome.ValueType = ...,
         id: _builtins.int = ...,
+        reason: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id", "index", b"index", "outcome", b"outcome"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id", "index", b"index", "outcome", b"outcome", "reason", b"reason"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

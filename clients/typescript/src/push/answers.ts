@@ -1,9 +1,15 @@
-import { IdempotencyMismatch, Internal, type JoblineError, UniqueKeyHeld } from "../errors.js";
+import {
+  AlreadyExists,
+  FailedPrecondition,
+  IdempotencyMismatch,
+  Internal,
+  type JoblineError,
+  UniqueKeyHeld,
+} from "../errors.js";
 import type { EnumName } from "../options.js";
 import { AckLevel } from "../v1/job_pb.js";
 import { type PushException, PushOutcome, type PushResponse } from "../v1/job_service_pb.js";
-import type { Batch } from "./batch.js";
-import type { BatchKey } from "./messages.js";
+import type { Own } from "./batch.js";
 
 /** What became of one pushed job. */
 export interface Pushed {
@@ -13,6 +19,8 @@ export interface Pushed {
   readonly outcome: EnumName<typeof PushOutcome>;
   /** The ack level that was reached. */
   readonly ackLevel: EnumName<typeof AckLevel>;
+  /** Why it was refused alone, such as "UNIQUE_KEY_HELD". */
+  readonly reason?: string;
 }
 
 /** Outcomes of jobs that were stored, though not simply so. */
@@ -38,7 +46,8 @@ export function pushedOf(response: PushResponse, count: number): Pushed[] {
   for (let index = 0; index < count; index += 1) {
     const exception = exceptions.get(index);
     if (exception && !STORED.has(exception.outcome)) {
-      pushed.push({ id: exception.id, outcome: nameOf(PushOutcome, exception.outcome), ackLevel });
+      const { id, outcome, reason } = exception;
+      pushed.push({ id, outcome: nameOf(PushOutcome, outcome), ackLevel, ...(reason && { reason }) });
     } else {
       const outcome = exception ? nameOf(PushOutcome, exception.outcome) : "created";
       pushed.push({ id: nextId, outcome, ackLevel });
@@ -48,24 +57,28 @@ export function pushedOf(response: PushResponse, count: number): Pushed[] {
   return pushed;
 }
 
-/**
- * Returns the error of a push that was refused alone. One with both kinds of keys was refused for its job key
- * unless it asked for "reject".
- */
-export function refusalOf(batch: Batch<BatchKey, unknown>, index: number): JoblineError {
-  const own = batch.pushes[index]?.own;
-  const { queue, options } = batch.key;
-  if (own?.uniqueKey && (!own.jobKey || options.uniqueMode === "reject")) {
-    return new UniqueKeyHeld(`another job of queue ${queue} holds the uniqueKey ${own.uniqueKey}`, {
-      reason: "UNIQUE_KEY_HELD",
-      code: "ALREADY_EXISTS",
-    });
+/** Returns the error of a push that was refused alone, for this reason. */
+export function refusalOf(queue: string, own: Own | undefined, reason: string): JoblineError {
+  switch (reason) {
+    case "IDEMPOTENCY_MISMATCH":
+      return new IdempotencyMismatch(
+        `the jobKey ${own?.jobKey} is known in queue ${queue} with another payload`,
+        { reason, code: "ALREADY_EXISTS" },
+      );
+    case "UNIQUE_KEY_HELD":
+      return new UniqueKeyHeld(`another job of queue ${queue} holds the uniqueKey ${own?.uniqueKey}`, {
+        reason,
+        code: "ALREADY_EXISTS",
+      });
+    case "JOB_AWAITED":
+      return new FailedPrecondition(
+        `others depend on the job of queue ${queue} that has the uniqueKey ${own?.uniqueKey}`,
+        { reason, code: "FAILED_PRECONDITION" },
+      );
+    default:
+      return new AlreadyExists(`the server refused the job for its keys: ${reason}`, {
+        reason,
+        code: "ALREADY_EXISTS",
+      });
   }
-  return new IdempotencyMismatch(
-    `the jobKey ${own?.jobKey} is known in queue ${queue} with another payload`,
-    {
-      reason: "IDEMPOTENCY_MISMATCH",
-      code: "ALREADY_EXISTS",
-    },
-  );
 }

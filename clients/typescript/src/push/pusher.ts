@@ -123,9 +123,9 @@ export class Pusher {
   }
 
   private answer(batch: Batch<BatchKey, Waiter>, pushed: readonly Pushed[]): void {
-    batch.pushes.forEach(({ waiter }, index) => {
+    batch.pushes.forEach(({ waiter, own }, index) => {
       const one = pushed[index] as Pushed;
-      if (one.outcome === "refused") waiter.reject(refusalOf(batch, index));
+      if (one.outcome === "refused") waiter.reject(refusalOf(batch.key.queue, own, one.reason ?? ""));
       else waiter.resolve(one);
     });
   }

@@ -6,14 +6,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from jobline_server.engine.commands import Push, Pushed, Refused
+from jobline_server.engine.commands import Push, Pushed, RefusalKind, Refused
 from jobline_server.engine.decide.push import decide_push
 from jobline_server.engine.job_columns import JobColumns
 from jobline_server.engine.rules import NO_RULES
 from jobline_server.engine.shard_messages import PushJobs
 from jobline_server.engine.ties import NO_TIES, Ties
 from jobline_server.engine.unique_rule import NO_UNIQUE_RULE
-from jobline_server.engine.values import AckLevel, JobOptions, Now, PushOutcome
+from jobline_server.engine.values import AckLevel, JobOptions, Now
 from jobline_server.engine.view import ShardView
 
 
@@ -52,7 +52,7 @@ def _as_row(push: Push, ties: Ties) -> Push:
 
 
 def _is_refused(pushed: Pushed) -> bool:
-    return any(outcome is PushOutcome.REFUSED for _, outcome, _ in pushed.exceptions)
+    return any(isinstance(outcome, RefusalKind) for _, outcome, _ in pushed.exceptions)
 
 
 def _untied(options: JobOptions) -> JobOptions:

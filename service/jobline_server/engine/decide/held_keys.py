@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from jobline_server.engine.commands import RefusalKind
 from jobline_server.engine.values import PushOutcome
 
 
@@ -34,7 +35,7 @@ class HeldKey:
     throttled_id: int = 0
 
 
-def going(key: HeldKey, deviation: tuple[PushOutcome, int] | None) -> list[Waiting]:
+def going(key: HeldKey, deviation: tuple[PushOutcome | RefusalKind, int] | None) -> list[Waiting]:
     """Returns the jobs whose place a new one takes."""
     if deviation is None:
         return []

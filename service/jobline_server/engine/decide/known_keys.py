@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from jobline_server.engine.commands import Push, Pushed, RefusalKind, Refused
-from jobline_server.engine.decide.unique import Claims, outcome_of_kept
+from jobline_server.engine.commands import Push, PushDeviations, Pushed, RefusalKind, Refused
+from jobline_server.engine.decide.unique import Claims, Deviation, outcome_of_kept
 from jobline_server.engine.decide.unique_holders import key_holder
 from jobline_server.engine.job_columns import JobColumns
 from jobline_server.engine.keys import JOB_KEY, KeyRecord, digest_of, hash_of
@@ -17,7 +17,7 @@ from jobline_server.engine.push_fields import job_key_field
 from jobline_server.engine.values import STORED_OUTCOMES, AckLevel, Now, PushOutcome
 from jobline_server.engine.view import ShardView
 
-PushDeviations = list[tuple[int, PushOutcome, int]]
+_MISMATCH = RefusalKind.IDEMPOTENCY_MISMATCH
 
 
 class KnownKey(NamedTuple):
@@ -63,7 +63,7 @@ def repeated(
             key_hash = hash_of(JOB_KEY, command.queue, key.encode())
             if key and not shard.keys.was_forgotten(key_hash, created):
                 # The call created no job for this key: it was another job's, and has expired since.
-                exceptions.append((index, PushOutcome.REFUSED, 0))
+                exceptions.append((index, _MISMATCH, 0))
             else:
                 created += 1
         elif known.job_id == created:
@@ -75,7 +75,7 @@ def repeated(
 
 def _not_stored(
     shard: ShardView, now: Now, command: Push, index: int, level: AckLevel
-) -> tuple[PushOutcome, int]:
+) -> Deviation:
     """Returns what became of a row that its call did not store: the job that has its job key, or
     the one that holds its unique key now, 0 if that has ended.
     """
@@ -85,8 +85,10 @@ def _not_stored(
         return _outcome_of(known, rows.payloads[index], level)
     unique_key = rows.ties[index].unique_key if rows.ties else ""
     outcome = outcome_of_kept(shard, queue, rows.options[index])
-    if not unique_key or outcome is PushOutcome.REFUSED:
-        return PushOutcome.REFUSED, 0
+    if not unique_key:
+        return _MISMATCH, 0
+    if isinstance(outcome, RefusalKind):
+        return outcome, 0
     return outcome, key_holder(shard, now, queue, unique_key) or 0
 
 
@@ -191,7 +193,7 @@ class _NewKeys:
                 fresh.append(index)
                 continue
             outcome, job_id = _outcome_of(known, payload, self._level)
-            if outcome is PushOutcome.REFUSED and self._command.atomic:
+            if outcome is _MISMATCH and self._command.atomic:
                 why = (
                     # That job has no id: nothing of this push is stored.
                     "another job of this push has this job_key and another payload"
@@ -200,7 +202,7 @@ class _NewKeys:
                     "that is never written"
                 )
                 field = job_key_field(self._command, first_index + index)
-                raise Refused(RefusalKind.IDEMPOTENCY_MISMATCH, why, field=field)
+                raise Refused(_MISMATCH, why, field=field)
             if claims is not None:
                 claims.note_id(index, job_id)
             self._exceptions.append((first_index + index, outcome, job_id))
@@ -215,12 +217,12 @@ def _known_key(shard: ShardView, now: Now, queue: str, key: str) -> KnownKey | N
     return KnownKey(record.first_id, record.digest, key_hash in shard.keys.volatile)
 
 
-def _outcome_of(known: KnownKey, payload: bytes, level: AckLevel) -> tuple[PushOutcome, int]:
+def _outcome_of(known: KnownKey, payload: bytes, level: AckLevel) -> Deviation:
     """Returns DUPLICATE and the job's id if the job with this key has the same payload and is as
-    durable as `level` asks; otherwise REFUSED and 0.
+    durable as `level` asks; otherwise why it is refused, and 0.
     """
     if known.digest != digest_of(payload):
-        return PushOutcome.REFUSED, 0
+        return _MISMATCH, 0
     if known.volatile and level is not AckLevel.MEMORY:
-        return PushOutcome.REFUSED, 0
+        return _MISMATCH, 0
     return PushOutcome.DUPLICATE, known.job_id

@@ -12,9 +12,8 @@ from dataclasses import dataclass, field, replace
 
 from jobline_server.engine import effective, limits
 from jobline_server.engine.blocked_entries import DependenciesFailed
-from jobline_server.engine.commands import Push, RefusalKind, Refused
+from jobline_server.engine.commands import Push, PushDeviations, RefusalKind, Refused
 from jobline_server.engine.decide.awaiting import await_elsewhere
-from jobline_server.engine.decide.known_keys import PushDeviations
 from jobline_server.engine.decide.outcomes import Outcomes, states_of
 from jobline_server.engine.dependencies import END_OF_STATE, ParentEnd
 from jobline_server.engine.entries import JobsPushed
@@ -22,7 +21,7 @@ from jobline_server.engine.job_columns import JobColumns
 from jobline_server.engine.push_fields import depends_on_field
 from jobline_server.engine.rules import DependencyPolicy
 from jobline_server.engine.ties import NO_TIES, Ties
-from jobline_server.engine.values import STORED_OUTCOMES, JobState, Now, PushOutcome
+from jobline_server.engine.values import STORED_OUTCOMES, JobState, Now
 from jobline_server.engine.view import ShardView
 
 RETRY_AFTER_MS = 1_000
@@ -86,7 +85,7 @@ def parents_of(
         return Parents(outcomes, {})
     others = [one for one in exceptions if one[1] not in STORED_OUTCOMES]
     known = {index: job_id for index, _, job_id in others}
-    refused = {index for index, outcome, _ in others if outcome is PushOutcome.REFUSED}
+    refused = {index for index, outcome, _ in others if isinstance(outcome, RefusalKind)}
     ids: dict[int, None] = {}
     next_id, left = shard.next_id(), 0
     for ties, indexes in _ties_and_indexes(rows):

@@ -32,8 +32,8 @@ from jobline_server.engine.values import (
 )
 from jobline_server.engine.view import ShardView
 
-Deviation = tuple[PushOutcome, int]
-"""An outcome, and the id of the job that it names."""
+Deviation = tuple[PushOutcome | RefusalKind, int]
+"""An outcome and the id of the job that it names, or why a job is refused alone, and 0."""
 
 _KEEPS = {
     UniqueMode.KEEP: PushOutcome.DUPLICATE,
@@ -159,7 +159,7 @@ class Claims:
 
     def _reject(self, index: int, held_by: int) -> Deviation:
         if not self._command.atomic:
-            return PushOutcome.REFUSED, 0
+            return RefusalKind.UNIQUE_KEY_HELD, 0
         raise Refused(
             RefusalKind.UNIQUE_KEY_HELD,
             f"job {held_by} holds this unique_key"
@@ -180,7 +180,7 @@ class Claims:
 
     def _refuse_awaited(self, index: int) -> Deviation:
         if not self._command.atomic:
-            return PushOutcome.REFUSED, 0
+            return RefusalKind.JOB_AWAITED, 0
         raise Refused(
             RefusalKind.JOB_AWAITED,
             "others depend on the job whose place this one would take",
@@ -281,13 +281,15 @@ class Claims:
             shard.emit(UniqueKeysExtended(at_ms, queue, keys, ids, until_ms, self._aged_ms))
 
 
-def outcome_of_kept(shard: ShardView, queue: str, options: JobOptions) -> PushOutcome:
+def outcome_of_kept(shard: ShardView, queue: str, options: JobOptions) -> PushOutcome | RefusalKind:
     """Returns the outcome of a job that was not stored because of its unique key, for a repeat of
     its push.
     """
     mode = effective.unique_mode(options, settings_of(shard, queue))
+    if mode is UniqueMode.REJECT:
+        return RefusalKind.UNIQUE_KEY_HELD
     # Another mode stores a job, unless others depend on the one whose place it would take.
-    return _KEEPS.get(mode, PushOutcome.REFUSED)
+    return _KEEPS.get(mode, RefusalKind.JOB_AWAITED)
 
 
 def as_bits(indexes: Sequence[int], count: int) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jobline.v1 import job_pb2, job_service_pb2
-from jobline_server.engine.commands import Pushed
+from jobline_server.engine.commands import Pushed, RefusalKind
 from jobline_server.engine.values import STORED_OUTCOMES
 
 
@@ -19,6 +19,9 @@ def push_response(
     for index, outcome, job_id in pushed.exceptions:
         row = response.exceptions.add()
         row.index = index
+        if isinstance(outcome, RefusalKind):
+            row.outcome, row.reason = job_service_pb2.PUSH_OUTCOME_REFUSED, outcome.value
+            continue
         row.outcome = job_service_pb2.PushOutcome.ValueType(outcome)
         row.id = job_id
     if request.jobs:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobline_server.engine.commands import Push, Pushed
+from jobline_server.engine.commands import Push, Pushed, RefusalKind
 from jobline_server.engine.notices import DuplicatesFound
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import PushOutcome
@@ -13,7 +13,11 @@ KEPT_OUTCOMES = frozenset({PushOutcome.DUPLICATE, PushOutcome.EXTENDED, PushOutc
 
 def notice_duplicates(shard: Shard, at_ms: int, command: Push, pushed: Pushed) -> None:
     """Has watchers notified of the jobs that a push returned instead of storing others."""
-    kept = [one for one in pushed.exceptions if one[1] in KEPT_OUTCOMES and one[2]]
+    kept = [
+        (index, outcome, job_id)
+        for index, outcome, job_id in pushed.exceptions
+        if not isinstance(outcome, RefusalKind) and outcome in KEPT_OUTCOMES and job_id
+    ]
     if not kept:
         return
     own, shared = command.rows.options, command.options
