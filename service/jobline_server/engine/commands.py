@@ -82,9 +82,6 @@ class RefusalKind(Enum):
     NO_BACKUP_DESTINATION = "NO_BACKUP_DESTINATION"
 
 
-PushDeviations = list[tuple[int, PushOutcome | RefusalKind, int]]
-
-
 class Refused(Exception):
     """Raised for a command that was not carried out; it changed nothing. `field` is the protocol's
     path of the invalid field; `retry_after_ms`: a retry makes sense.
@@ -139,7 +136,7 @@ class Pushed:
     first_id: int
     count: int
     level: AckLevel
-    exceptions: PushDeviations = field(default_factory=list)
+    exceptions: list[tuple[int, PushOutcome | RefusalKind, int]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)

@@ -291,9 +291,8 @@ def test_the_payload_limit_is_the_servers() -> None:
 
 def test_ids_are_told_in_the_order_of_the_push() -> None:
     """Created ones count on, duplicates say whom they stand for."""
-    exceptions = [(1, PushOutcome.DUPLICATE, 7), (3, RefusalKind.UNIQUE_KEY_HELD, 0)]
-    pushed = Pushed(100, 3, AckLevel.FSYNCED, exceptions)
-
+    refused = (3, RefusalKind.UNIQUE_KEY_HELD, 0)
+    pushed = Pushed(100, 3, AckLevel.FSYNCED, [(1, PushOutcome.DUPLICATE, 7), refused])
     assert list(ids_in_order(pushed)) == [100, 7, 101, 0, 102]
     rows = push_response(request(jobs=[{}] * 5), pushed)
     assert list(rows.ids) == [100, 7, 101, 0, 102]

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from jobline_server.engine.commands import RefusalKind
 from jobline_server.engine.values import PushOutcome
 
+# Index, outcome and id of each job that was not simply created: why, and 0, for one refused alone.
+PushDeviations = list[tuple[int, PushOutcome | RefusalKind, int]]
+
 
 @dataclass(slots=True)
 class Waiting:

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from jobline_server.engine.commands import Push, PushDeviations, Pushed, RefusalKind, Refused
+from jobline_server.engine.commands import Push, Pushed, RefusalKind, Refused
+from jobline_server.engine.decide.held_keys import PushDeviations
 from jobline_server.engine.decide.unique import Claims, Deviation, outcome_of_kept
 from jobline_server.engine.decide.unique_holders import key_holder
 from jobline_server.engine.job_columns import JobColumns

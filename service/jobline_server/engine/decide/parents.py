@@ -12,8 +12,9 @@ from dataclasses import dataclass, field, replace
 
 from jobline_server.engine import effective, limits
 from jobline_server.engine.blocked_entries import DependenciesFailed
-from jobline_server.engine.commands import Push, PushDeviations, RefusalKind, Refused
+from jobline_server.engine.commands import Push, RefusalKind, Refused
 from jobline_server.engine.decide.awaiting import await_elsewhere
+from jobline_server.engine.decide.held_keys import PushDeviations
 from jobline_server.engine.decide.outcomes import Outcomes, states_of
 from jobline_server.engine.dependencies import END_OF_STATE, ParentEnd
 from jobline_server.engine.entries import JobsPushed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from jobline_server.engine.commands import Push, PushDeviations, Pushed, RefusalKind, Refused
+from jobline_server.engine.commands import Push, Pushed, RefusalKind, Refused
 from jobline_server.engine.decide.batch_members import check_batches, has_members
 from jobline_server.engine.decide.calls import (
     check_new_calls,
@@ -13,6 +13,7 @@ from jobline_server.engine.decide.calls import (
     find_call,
 )
 from jobline_server.engine.decide.fairness import refuse_priorities
+from jobline_server.engine.decide.held_keys import PushDeviations
 from jobline_server.engine.decide.known_keys import (
     KnownKeys,
     digests_of,
