@@ -10,6 +10,7 @@ from jobline_server.engine.load import Load
 from jobline_server.engine.producers import Call
 from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, PushOutcome
 from tests.pushed_rows import NewJob
+from tests.unit.engine.unique_jobs import new
 from tests.unit.engine.world import World
 
 DUPLICATE, REFUSED = PushOutcome.DUPLICATE, RefusalKind.IDEMPOTENCY_MISMATCH
@@ -116,6 +117,21 @@ def test_the_same_call_again_gets_the_same_answer(world):
     }
     first = world.push(**call)
     assert (first.count, first.exceptions) == (4, [(2, DUPLICATE, known)])
+    assert world.push(**call) == first
+
+
+def test_the_same_call_again_refuses_what_it_refused_for_a_key_that_has_expired(world):
+    """Beside a unique key the call knows which of its rows it stored."""
+    world.push(payloads=[b"1"], job_keys=["a"])
+    world.advance(24 * limits.HOUR_MS - 1_000)
+    call = {
+        "jobs": [keyed("a", b"2"), new(key="u")],
+        "atomic": False,
+        "calls": (Call(b"p" * 16, 1, 0, 7),),
+    }
+    first = world.push(**call)
+    assert (first.count, first.exceptions) == (1, [(0, REFUSED, 0)])
+    world.advance(2_000)
     assert world.push(**call) == first
 
 
