@@ -966,7 +966,8 @@ type CancelBatchResponse struct {
 	Requested int64 `protobuf:"varint,2,opt,name=requested,proto3" json:"requested,omitempty"`
 	// Output only. Names the operation, see `AdminService.ListOperations`; empty for a dry run.
 	OperationId string `protobuf:"bytes,3,opt,name=operation_id,json=operationId,proto3" json:"operation_id,omitempty"`
-	// Output only. The batch after that.
+	// Output only. The batch after that. Its counts follow, once the shards that have members have told
+	// them.
 	Batch         *Batch `protobuf:"bytes,4,opt,name=batch,proto3" json:"batch,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

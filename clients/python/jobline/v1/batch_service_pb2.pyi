@@ -501,7 +501,9 @@ class CancelBatchResponse(_message.Message):
     """Output only. Names the operation, see `AdminService.ListOperations`; empty for a dry run."""
     @_builtins.property
     def batch(self) -> Global___Batch:
-        """Output only. The batch after that."""
+        """Output only. The batch after that. Its counts follow, once the shards that have members have told
+        them.
+        """
 
     def __init__(
         self,

@@ -549,7 +549,8 @@ export type CancelBatchResponse = Message<"jobline.v1.CancelBatchResponse"> & {
   operationId: string;
 
   /**
-   * Output only. The batch after that.
+   * Output only. The batch after that. Its counts follow, once the shards that have members have told
+   * them.
    *
    * @generated from field: jobline.v1.Batch batch = 4;
    */
