@@ -85,7 +85,13 @@ def test_the_head_of_top_breaks_between_facts(jobline, queue, served, width):
     with Client(served["grpc"]) as client:
         cli: Any = SimpleNamespace(client=client, now=lambda: datetime.now(UTC))
         sample = top.take_sample(cli, queue)
-    large = replace(sample.stats, ready=1_234_567, scheduled=765_432, active=12_345, disk_full=True)
+    counts: dict[str, Any] = {
+        "ready": 1_234_567,
+        "scheduled": 765_432,
+        "blocked": 0,
+        "active": 12_345,
+    }
+    large = replace(sample.stats, **counts, disk_full=True)
     sample = replace(sample, stats=large, is_silent=True)
     before = replace(sample, at=sample.at - 1)
     screen = io.StringIO()
