@@ -224,7 +224,7 @@ PROFILE = settings(
 )
 
 
-@pytest.mark.timeout(0 if EXAMPLES else 900)
+@pytest.mark.timeout(0 if EXAMPLES else 1_800)
 def test_engine_does_what_the_reference_model_does(monkeypatch: pytest.MonkeyPatch):
     """Histories agree, and between them they come to everything that is rare; what the first rounds
     missed, others find. They are the same in each run of this file alone: Hypothesis also draws the
