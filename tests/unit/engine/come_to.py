@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections import Counter
 
 from jobline_server.engine import limits
+from jobline_server.engine.commands import RefusalKind
 from jobline_server.engine.invariants import LIVE_STATES
 from jobline_server.engine.records import JobRecord
 from jobline_server.engine.shard import Shard
-from jobline_server.engine.values import JobState
+from jobline_server.engine.values import JobState, PushOutcome
 from tests.unit.engine.reference_model import ReferenceModel
+
+
+def named(outcome: PushOutcome | RefusalKind) -> str:
+    """The name of an outcome of a push; one for all reasons to refuse a job alone."""
+    return "REFUSED" if isinstance(outcome, RefusalKind) else outcome.name
 
 
 def note_reached(

@@ -31,7 +31,7 @@ from tests.unit.engine import (
     reference_push,
     told_beside,
 )
-from tests.unit.engine.come_to import note_reached
+from tests.unit.engine.come_to import named, note_reached
 from tests.unit.engine.compared_jobs import compare_counts, compare_ended, compare_live
 from tests.unit.engine.effects_of import forget_revoked, revoked_in, take_endings
 from tests.unit.engine.histories import START
@@ -108,9 +108,9 @@ class SideBySide:
         if isinstance(found, str):
             reached[f"push refused: {found}"] += 1
         else:
-            reached.update(f"push: {outcome.name}" for outcome, _ in found)
+            reached.update(f"push: {named(outcome)}" for outcome, _ in found)
             plain = found[len(command.rows) :]
-            reached.update(f"push: {outcome.name} of a payload" for outcome, _ in plain)
+            reached.update(f"push: {named(outcome)} of a payload" for outcome, _ in plain)
 
     def push_flow(self, parts: Sequence[FlowPart]) -> None:
         """Both store all jobs of a flow, or refuse it for the same reason and change nothing."""
