@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from jobline_server.engine.commands import RefusalKind
 from jobline_server.engine.values import PushOutcome
 
-# Index, outcome and id of each job that was not simply created: why, and 0, for one refused alone.
+Deviation = tuple[PushOutcome | RefusalKind, int]
+"""An outcome and the id of the job that it names, or why a job is refused alone, and 0."""
 PushDeviations = list[tuple[int, PushOutcome | RefusalKind, int]]
+"""The index of each job of a push that was not simply created, with its deviation."""
 
 
 @dataclass(slots=True)
@@ -38,7 +40,7 @@ class HeldKey:
     throttled_id: int = 0
 
 
-def going(key: HeldKey, deviation: tuple[PushOutcome | RefusalKind, int] | None) -> list[Waiting]:
+def going(key: HeldKey, deviation: Deviation | None) -> list[Waiting]:
     """Returns the jobs whose place a new one takes."""
     if deviation is None:
         return []

@@ -7,8 +7,8 @@ from itertools import chain
 from typing import NamedTuple
 
 from jobline_server.engine.commands import Push, Pushed, RefusalKind, Refused
-from jobline_server.engine.decide.held_keys import PushDeviations
-from jobline_server.engine.decide.unique import Claims, Deviation, outcome_of_kept
+from jobline_server.engine.decide.held_keys import Deviation, PushDeviations
+from jobline_server.engine.decide.unique import Claims, outcome_of_kept
 from jobline_server.engine.decide.unique_holders import key_holder
 from jobline_server.engine.job_columns import JobColumns
 from jobline_server.engine.keys import JOB_KEY, KeyRecord, digest_of, hash_of

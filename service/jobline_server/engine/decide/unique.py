@@ -13,7 +13,7 @@ from operator import attrgetter
 
 from jobline_server.engine import effective
 from jobline_server.engine.commands import Push, RefusalKind, Refused
-from jobline_server.engine.decide.held_keys import HeldKey, Waiting, going
+from jobline_server.engine.decide.held_keys import Deviation, HeldKey, Waiting, going
 from jobline_server.engine.decide.unique_holders import settings_of
 from jobline_server.engine.entries import CancelRequested
 from jobline_server.engine.job import Job
@@ -31,9 +31,6 @@ from jobline_server.engine.values import (
     PushOutcome,
 )
 from jobline_server.engine.view import ShardView
-
-Deviation = tuple[PushOutcome | RefusalKind, int]
-"""An outcome and the id of the job that it names, or why a job is refused alone, and 0."""
 
 _KEEPS = {
     UniqueMode.KEEP: PushOutcome.DUPLICATE,
