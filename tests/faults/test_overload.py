@@ -17,15 +17,15 @@ from benchmarks.open_loop import connect
 from benchmarks.overload import Load
 from benchmarks.processes import ServerProcess
 from benchmarks.wire import Wire
+from jobline_server.rpc.limits import NATIVE_CALLS_MAX
 
 pytestmark = [pytest.mark.fault, pytest.mark.timeout(180)]
 
 # Twice what one core has ever served.
 RATE = 60_000
 SECONDS = 4.0
-# With 10,000 open calls each.
 CONNECTIONS = 3
-GROWTH_BYTES_MAX = 400 << 20
+GROWTH_BYTES_MAX = 100 << 20
 NORMAL_SECONDS = 5.0
 
 
@@ -43,6 +43,7 @@ async def test_a_flood_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
             await wire.push(message)
             size = process.memory_bytes()
             connections = await connect(process.address, bodies.PUSH, message, CONNECTIONS)
+            assert all(one.room() <= NATIVE_CALLS_MAX for one in connections)
             server = Running(process, wire, is_floor=False)
             flood, _ = await Load(server, connections, message, jobs=1).flood(RATE, SECONDS)
             grown = process.memory_bytes() - size

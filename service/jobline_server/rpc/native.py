@@ -25,9 +25,10 @@ from jobline_server.rpc.admission import CAME_THROUGH, RETRY_AFTER_MS, Admission
 from jobline_server.rpc.delivery import handle_untaken
 from jobline_server.rpc.errors import overload_status
 from jobline_server.rpc.guard import UnaryAnswer
-from jobline_server.rpc.limits import CONNECTION_CALLS_MAX
+from jobline_server.rpc.limits import NATIVE_CALLS_MAX
 from jobline_server.rpc.listening import UNIX, CannotServe, check_address, has_listener
 from jobline_server.rpc.native_calls import NativeCall, Waiting, WaitingCalls
+from jobline_server.rpc.native_refusals import Refusals
 from jobline_server.rpc.unread import UnreadReplies
 
 # Calls taken from the front in one batch: as many as there are, as the thread that takes them must
@@ -74,7 +75,7 @@ class NativePort:
             keepalive_timeout_ms=options["grpc.keepalive_timeout_ms"],
             keepalive_permit_without_calls=bool(options["grpc.keepalive_permit_without_calls"]),
             reuse_port=bool(options["grpc.so_reuseport"]),
-            max_concurrent_streams=CONNECTION_CALLS_MAX,
+            max_concurrent_streams=NATIVE_CALLS_MAX,
         )
         self._reads_metadata = reads_metadata
         self._answers = list(answers.items())
@@ -85,6 +86,7 @@ class NativePort:
         self._unread = UnreadReplies(self._front, self._calls, admission)
         overload = admission.overload
         self._waiting = WaitingCalls(overload, self._begin, self._refuse_waiting, self._unanswered)
+        self._refusals = Refusals(lambda number: self._front.fail(number, *OVERLOADED))
         # Methods of calls that were refused and are not counted yet.
         self._refused: list[int] = []
         self._loop = asyncio.get_running_loop()
@@ -146,7 +148,7 @@ class NativePort:
 
     def _refuse(self, number: int, method: int) -> None:
         self._refused.append(method)
-        self._front.fail(number, *OVERLOADED)
+        self._refusals.add(number)
 
     def _refuse_waiting(self, calls: Sequence[Waiting]) -> None:
         for one in calls:
@@ -179,9 +181,10 @@ class NativePort:
 
     def _open_calls(self) -> int:
         """Returns how many calls are open, replies that are not sent yet included; without those
-        that wait for jobs.
+        that wait for jobs, or for their refusals.
         """
-        return self._unread.open_calls() - self._admission.pulls.count_of(self)
+        waiting = self._admission.pulls.count_of(self) + len(self._refusals)
+        return self._unread.open_calls() - waiting
 
     def _take_details(self, events: Sequence[tuple[Any, ...]], came: float) -> None:
         self._take([event[:5] for event in events], came)
@@ -213,6 +216,7 @@ class NativePort:
     async def end_calls(self, grace_seconds: float) -> None:
         """Takes no more calls, waits up to `grace_seconds` for open ones, then cancels them."""
         self._is_ending = True
+        self._refusals.tell_all()
         for one in self._waiting.take_all():
             del self._calls[one.number]
             self._fail(one.number, grpc.StatusCode.UNAVAILABLE, ENDING)

@@ -27,13 +27,17 @@ LOG = logger("rpc")
 
 # A call that has not begun after this time is late.
 LATE_SECONDS = 0.025
-# It is overload once all calls have been late for this long, while this many were open; and if one
-# is late that came after the first late one.
-ALL_LATE_SECONDS = 0.1
+# It is overload once all calls have been late for this long, and one is late that came after the
+# first late one; if this many are open by then, or so many and ever more: callers who wait for
+# their replies are as many as they are, and not late for the lack of a server.
+ALL_LATE_SECONDS = 0.05
 CALLS_MIN = 1_000
+GROWING_CALLS_MIN = 256
+# From one look at the open calls to the next, after half of that time.
+GROWTH = 1.25
 # In an overload, so many are served at once, which is enough for one commit; unless as many as the
 # second number are open in the transport, too: then some are, however many are refused.
-SERVED_MAX = 64
+SERVED_MAX = 32
 OPEN_MAX = 256
 SERVED_MIN = 8
 # It is over after so long without a refusal.
@@ -45,21 +49,30 @@ Count = Callable[[], int]
 class Lateness:
     """How long all calls of one port have been late: they wait behind each other alone."""
 
-    __slots__ = ("_at", "_since")
+    __slots__ = ("_at", "_looked_at", "_open", "_since")
 
     def __init__(self) -> None:
-        self._at = self._since = float("-inf")
+        self._at = self._since = self._looked_at = float("-inf")
+        self._open = 0
 
-    def lasts(self, now: float, came: float) -> bool:
-        """Returns whether that is long, as the next call to be served came at a time."""
+    def is_overload(self, now: float, came: float, open_calls: Count) -> bool:
+        """Returns whether that is so long, with so many calls open, that it is an overload. The
+        next call to be served came at a time.
+        """
         if now - came < LATE_SECONDS:
             self._at = float("-inf")
             return False
         # Else it came while others were late.
         if came > self._at:
-            self._since = now
+            self._since = self._looked_at = now
+            self._open = CALLS_MIN
         self._at = now
-        return now - self._since >= ALL_LATE_SECONDS and came >= self._since
+        if now - self._looked_at < ALL_LATE_SECONDS / 2:
+            return False
+        before, self._open, self._looked_at = self._open, open_calls(), now
+        if now - self._since < ALL_LATE_SECONDS or came < self._since:
+            return False
+        return self._open >= min(max(GROWTH * before, GROWING_CALLS_MIN), CALLS_MIN)
 
 
 class Overload:
@@ -86,7 +99,7 @@ class Overload:
         time.
         """
         now = self._clock()
-        if not lateness.lasts(now, came) or open_calls() < CALLS_MIN:
+        if not lateness.is_overload(now, came, open_calls):
             return False
         self.is_over, self._refused_at = False, now
         LOG.warning("overload: calls are refused", late_seconds=round(now - came, 3))

@@ -50,7 +50,7 @@ def test_it_is_overload_once_calls_have_been_late_for_long() -> None:
     world = World()
     first = [world.next_begins(0.05) for _ in range(round(ALL_LATE_SECONDS / 0.01))]
     assert not any(first)
-    assert world.next_begins(0.05)
+    assert any(world.next_begins(0.05) for _ in range(3))
     assert not world.overload.is_over
 
 
@@ -86,6 +86,30 @@ def test_a_slow_loop_hides_no_overload() -> None:
 def test_few_callers_with_large_calls_are_no_overload() -> None:
     world = World()
     assert not any(world.next_begins(0.5, open_calls=CALLS_MIN - 1) for _ in range(200))
+
+
+def test_a_few_hundred_callers_are_one_once_they_are_ever_more() -> None:
+    """Callers who wait for their replies are not: all their calls are open at most."""
+    world = World()
+    began = world.now
+    found = [world.next_begins(0.05, 100 + 30 * index) for index in range(40)]
+    assert found.index(True) * 30 + 100 < CALLS_MIN / 2
+    assert world.now - began < 0.5
+
+
+@pytest.mark.parametrize("growth", [0, 2])
+def test_they_are_none_while_they_are_as_many_as_before(growth: int) -> None:
+    world = World()
+    found = [world.next_begins(0.05, 500 + growth * index) for index in range(200)]
+    assert not any(found)
+
+
+def test_a_crowd_that_grew_before_it_was_late_is_none() -> None:
+    world = World()
+    found = [world.next_begins(0.05, 900) for _ in range(50)]
+    world.next_begins(0.001, 10)
+    found += [world.next_begins(0.05, 900) for _ in range(50)]
+    assert not any(found)
 
 
 def test_in_an_overload_as_many_are_accepted_as_are_done_soon() -> None:
