@@ -30,9 +30,9 @@ def build(tools: Sequence[str]) -> None:
         raise CannotBuild(last_line(done.stderr or done.stdout))
 
 
-def go_load(peer: str, port: int, variant: str = "") -> Sequence[str]:
-    """The load of a peer that is written in Go."""
-    return [str(GO_LOADS), *_load_flags(peer, port, variant)]
+def go_load(peer: str, at: int | str, variant: str = "") -> Sequence[str]:
+    """The load of a peer that is written in Go. `at`: its port, or an address that says more."""
+    return [str(GO_LOADS), *_load_flags(peer, at, variant)]
 
 
 def node_load(runtime: str, peer: str, port: int, variant: str = "") -> Sequence[str]:
@@ -40,8 +40,9 @@ def node_load(runtime: str, peer: str, port: int, variant: str = "") -> Sequence
     return [runtime, str(NODE / "main.js"), *_load_flags(peer, port, variant)]
 
 
-def _load_flags(peer: str, port: int, variant: str) -> list[str]:
-    return ["-peer", peer, "-address", f"127.0.0.1:{port}", "-variant", variant]
+def _load_flags(peer: str, at: int | str, variant: str) -> list[str]:
+    address = f"127.0.0.1:{at}" if isinstance(at, int) else at
+    return ["-peer", peer, "-address", address, "-variant", variant]
 
 
 def said_version(*words: str | Path, pattern: str = r"\d+\.\d+(?:\.\d+)?") -> str:

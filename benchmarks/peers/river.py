@@ -44,6 +44,11 @@ def _serve(data: Path, port: int) -> Command:
     )
 
 
+def address(port: int) -> str:
+    """What the load connects to, and by how many connections."""
+    return f"postgres://postgres@127.0.0.1:{port}/postgres?pool_max_conns={CONNECTIONS}"
+
+
 def _version() -> str:
     river = go_version("github.com/riverqueue/river")
     return f"{river} on PostgreSQL {said_version(programs() / 'postgres', '--version')}"
@@ -61,7 +66,7 @@ PEER = Peer(
             client="Go",
             bulk="16 callers of 1,000 (`InsertManyFast`)",
             serve=_serve,
-            load=lambda port: go_load("river", port),
+            load=lambda port: go_load("river", address(port)),
             drained=60_000,
             synced=True,
         )

@@ -39,6 +39,18 @@ def test_each_row_has_a_key_of_its_own_and_a_place_in_the_docs():
         assert f"`{building.command_of(peer)}`" in docs, peer.name
 
 
+def test_load_is_told_where_its_server_is():
+    """PostgreSQL's clients take a URL, which a port alone is not."""
+    at = {
+        (peer.name, setup.load(7)[setup.load(7).index("-address") + 1])
+        for peer in program.PEERS
+        for setup in peer.setups
+    }
+    assert {where for name, where in at if name != "river"} == {"127.0.0.1:7"}
+    (river,) = (where for name, where in at if name == "river")
+    assert river.startswith("postgres://postgres@127.0.0.1:7/postgres?")
+
+
 def test_only_known_peers_are_chosen():
     """None named is all."""
     assert program.chosen("") == program.PEERS
