@@ -46,7 +46,8 @@ type Relay struct {
 	// Logger gets rounds that failed, and rows that were refused; default slog.Default.
 	Logger *slog.Logger
 
-	held map[string]time.Time // queues that have no room, until when they are passed over
+	held     map[string]time.Time // queues that have no room, until when they are passed over
+	isHeldUp bool                 // whether the last round found one, whose rows may have taken the place of others
 }
 
 // Run pushes rows until ctx ends; it returns nil then. What fails is tried again. A row that the server
@@ -62,7 +63,7 @@ func (r *Relay) Run(ctx context.Context) error {
 		if err != nil && ctx.Err() == nil {
 			r.log().Warn("the outbox was not pushed; trying again", "error", err)
 		}
-		if err == nil && count > 0 {
+		if err == nil && (count > 0 || r.isHeldUp) {
 			continue
 		}
 		select {
@@ -82,6 +83,7 @@ func (r *Relay) log() *slog.Logger {
 
 // Once pushes one batch of rows, and returns how many rows it has dealt with.
 func (r *Relay) Once(ctx context.Context) (int, error) {
+	r.isHeldUp = false
 	tx, err := r.DB.BeginTx(ctx, nil)
 	if err != nil {
 		return 0, fmt.Errorf("outbox: %w", err)
@@ -201,7 +203,7 @@ func (r *Relay) hold(queue string, err error) bool {
 	if r.held == nil {
 		r.held = map[string]time.Time{}
 	}
-	r.held[queue] = time.Now().Add(pause)
+	r.held[queue], r.isHeldUp = time.Now().Add(pause), true
 	r.log().Warn("rows of the outbox wait for their queue", "queue", queue, "for", pause, "error", err)
 	return true
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -52,36 +53,84 @@ func (r *Relay) read(ctx context.Context, tx *sql.Tx) ([]row, error) {
 	return rows, found.Err()
 }
 
-// readSizes returns the next rows without their jobs, as many as one round may carry; one always fits.
+// readSizes returns the next rows without their jobs, as many as one round may carry; one always fits. The queue whose
+// first row is the oldest comes first. By the index that costs a step for each queue, and none for rows of held ones.
 func (r *Relay) readSizes(ctx context.Context, tx *sql.Tx) ([]row, error) {
 	limit := r.BatchSize
 	if limit <= 0 || limit > batchMax {
 		limit = batchDefault
 	}
-	held, others := r.heldQueues(), ""
-	if len(held) > 0 {
-		others = " AND queue NOT IN (" + sqldialect.Places(1, len(held)) + ")"
+	next := &round{tx: tx, table: r.Table, left: limit}
+	held := r.heldQueues()
+	isIndexed, err := r.Table.hasIndex(ctx, tx)
+	if err != nil {
+		return nil, err
 	}
-	found, err := tx.QueryContext(ctx, r.Table.spell(selectSizes, "{others}", others, "{limit}", strconv.Itoa(limit)), held...)
+	if !isIndexed {
+		others := ""
+		if len(held) > 0 {
+			others = " AND queue NOT IN (" + sqldialect.Places(1, len(held)) + ")"
+		}
+		err := next.read(ctx, others, held...)
+		return next.rows, err
+	}
+	queues, err := r.waitingQueues(ctx, tx)
+	for i := 0; i < len(queues) && next.left > 0 && err == nil; i++ {
+		if !slices.Contains(held, any(queues[i])) {
+			err = next.read(ctx, " AND queue = $1", queues[i])
+		}
+	}
+	return next.rows, err
+}
+
+// waitingQueues returns the queues that have rows which wait, by their first row.
+func (r *Relay) waitingQueues(ctx context.Context, tx *sql.Tx) ([]string, error) {
+	found, err := tx.QueryContext(ctx, r.Table.spell(selectQueues))
 	if err != nil {
 		return nil, fmt.Errorf("outbox: %w", err)
 	}
 	defer func() { _ = found.Close() }()
-	var rows []row
-	total := 0
+	var queues []string
+	for found.Next() {
+		var queue string
+		if err := found.Scan(&queue); err != nil {
+			return nil, fmt.Errorf("outbox: %w", err)
+		}
+		queues = append(queues, queue)
+	}
+	return queues, found.Err()
+}
+
+// round is what is read for one round, up to left rows more.
+type round struct {
+	tx          *sql.Tx
+	table       Table
+	rows        []row
+	bytes, left int
+}
+
+// read adds the first rows of some queues.
+func (r *round) read(ctx context.Context, queues string, args ...any) error {
+	statement := r.table.spell(selectSizes, "{queues}", queues, "{limit}", strconv.Itoa(r.left))
+	found, err := r.tx.QueryContext(ctx, statement, args...)
+	if err != nil {
+		return fmt.Errorf("outbox: %w", err)
+	}
+	defer func() { _ = found.Close() }()
 	for found.Next() {
 		var one row
 		var size int
 		if err := found.Scan(&one.id, &one.queue, &size); err != nil {
-			return nil, fmt.Errorf("outbox: %w", err)
+			return fmt.Errorf("outbox: %w", err)
 		}
-		total += size
-		if len(rows) > 0 && total > roundBytesMax {
-			break
+		r.bytes += size
+		if len(r.rows) > 0 && r.bytes > roundBytesMax {
+			r.left = 0
+			return nil
 		}
-		rows = append(rows, one)
+		r.rows, r.left = append(r.rows, one), r.left-1
 	}
-	return rows, found.Err()
+	return found.Err()
 }
 
 // heldQueues returns the queues that are passed over.

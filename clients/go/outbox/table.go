@@ -51,12 +51,24 @@ const (
   written_at_ms {number} NOT NULL,
   error TEXT
 )`
-	// What a relay reads of the rows that wait, by id: however many refused rows are before them, and however large
-	// the jobs are. A relay works without it, too.
-	createIndex = `CREATE INDEX IF NOT EXISTS {index} ON {indexed} (id, queue, size)
+	// What a relay reads of the rows that wait, by queue: however many rows of a full queue, or refused ones, are before
+	// them, and however large the jobs are. A relay works without it, too.
+	createIndex = `CREATE INDEX IF NOT EXISTS {index} ON {indexed} (queue, id, size)
   WHERE error IS NULL`
-	insertRow   = `INSERT INTO {table} (id, queue, job, size, written_at_ms) VALUES ($1, $2, $3, $4, $5)`
-	selectSizes = `SELECT id, queue, size FROM {table} WHERE error IS NULL{others} ORDER BY id LIMIT {limit}{skip_locked}`
+	insertRow = `INSERT INTO {table} (id, queue, job, size, written_at_ms) VALUES ($1, $2, $3, $4, $5)`
+	// The queues that have rows which wait, by the id of their first one. From one queue the index leads to the next,
+	// so that this reads two entries for each queue; DISTINCT reads all of them.
+	selectQueues = `WITH RECURSIVE queues(queue) AS (
+  SELECT MIN(queue) FROM {table} WHERE error IS NULL
+  UNION ALL
+  SELECT (SELECT MIN(later.queue) FROM {table} AS later
+    WHERE later.error IS NULL AND later.queue > queues.queue)
+  FROM queues WHERE queues.queue IS NOT NULL
+)
+SELECT queue FROM queues WHERE queue IS NOT NULL
+ORDER BY (SELECT MIN(waiting.id) FROM {table} AS waiting
+  WHERE waiting.error IS NULL AND waiting.queue = queues.queue)`
+	selectSizes = `SELECT id, queue, size FROM {table} WHERE error IS NULL{queues} ORDER BY id LIMIT {limit}{skip_locked}`
 	selectRows  = `SELECT id, job FROM {table} WHERE id IN ({ids})`
 	deleteRow   = `DELETE FROM {table} WHERE id = $1`
 	refuseRow   = `UPDATE {table} SET error = $1 WHERE id = $2`
@@ -71,20 +83,38 @@ func (t Table) spell(statement string, more ...string) string {
 func (t Table) Schema() string { return t.spell(createTable) }
 
 // IndexSchema returns the statement that creates the index that a relay reads rows by, for a program's migrations. A
-// relay works without it, and reads all rows with an error in each round.
+// relay works without it, and reads all rows with an error, and those of full queues, in each round.
 func (t Table) IndexSchema() string {
-	name := sqldialect.Table(t.Name, "jobline_outbox")
-	schema, alone, isQualified := strings.Cut(name, ".")
-	if !isQualified {
-		schema, alone = "", name
-	}
-	index := alone[:min(len(alone), 55)] + "_waiting" // PostgreSQL cuts names at 63 bytes
+	schema, index, indexed := t.index()
 	// The schema is that of the table: SQLite wants it before the index's name, PostgreSQL before the table's.
-	indexed := name
-	if isQualified && t.Dialect == SQLite {
-		index, indexed = schema+"."+index, alone
+	if t.Dialect == SQLite {
+		index = schema + index
+	} else {
+		indexed = schema + indexed
 	}
 	return t.spell(createIndex, "{index}", index, "{indexed}", indexed)
+}
+
+// index returns the schema of the table with its dot, if it is given, and the names of the index and of the table.
+func (t Table) index() (schema, index, indexed string) {
+	name := sqldialect.Table(t.Name, "jobline_outbox")
+	dot := strings.LastIndexByte(name, '.') + 1
+	schema, indexed = name[:dot], name[dot:]
+	return schema, indexed[:min(len(indexed), 55)] + "_queues", indexed // PostgreSQL cuts names at 63 bytes
+}
+
+// hasIndex returns whether the table has its index, finished and usable.
+func (t Table) hasIndex(ctx context.Context, tx *sql.Tx) (bool, error) {
+	schema, index, _ := t.index()
+	statement, args := `SELECT COUNT(*) FROM pg_index WHERE indexrelid = to_regclass($1) AND indisvalid`, []any{schema + index}
+	if t.Dialect == SQLite {
+		statement, args = `SELECT COUNT(*) FROM `+schema+`sqlite_master WHERE type = 'index' AND lower(name) = lower(?1)`, []any{index}
+	}
+	var count int
+	if err := tx.QueryRowContext(ctx, statement, args...).Scan(&count); err != nil {
+		return false, fmt.Errorf("outbox: %w", err)
+	}
+	return count > 0, nil
 }
 
 // Statement returns the statement that writes a row, and its arguments: for database libraries other

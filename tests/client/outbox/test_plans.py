@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
+from typing import Any
 
 import pytest
 
 from jobline.outbox import Outbox
 from jobline.outbox._rows import rows_of
+from jobline.outbox._tables import has_index
 from jobline.outbox._transactions import Rows, Transaction, transaction_of
 from tests.client.outbox.databases import Database
 
@@ -17,15 +20,16 @@ OUTBOX = Outbox()
 
 
 class Planned(Transaction):
-    """Keeps the plan of each query."""
+    """Keeps the plan of each query; in PostgreSQL with what it has read."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: Any) -> None:
         self._tx = transaction_of(connection)
         self.dialect = self._tx.dialect
         self.plans: list[str] = []
 
     def rows(self, statement: str, *parameters: object) -> Rows:
-        found = self._tx.rows(f"EXPLAIN QUERY PLAN {statement}", *parameters)
+        explain = "EXPLAIN QUERY PLAN" if self.dialect == "sqlite" else "EXPLAIN ANALYZE"
+        found = self._tx.rows(f"{explain} {statement}", *parameters)
         self.plans.append("; ".join(row[-1] for row in found))
         return self._tx.rows(statement, *parameters)
 
@@ -39,54 +43,95 @@ class Planned(Transaction):
         self._tx.rollback()
 
 
-@pytest.fixture
-def planned() -> Iterator[Planned]:
+def fill(connection: Any, queue: str, count: int, error: str | None = None) -> None:
+    """Writes rows without jobs, whose ids begin with the name of the queue."""
+    why = "NULL" if error is None else f"'{error}'"
+    values = ", ".join(f"('{queue}-{n:04}', '{queue}', '', 0, {n}, {why})" for n in range(count))
+    connection.cursor().execute(f"INSERT INTO jobline_outbox VALUES {values}")
+
+
+def test_rows_of_full_queues_and_refused_ones_are_not_read(database: Database) -> None:
+    """However many there are before those that are pushed."""
+    with database.transaction() as tx:
+        fill(tx, "a-bad", 3_000, "no")
+        fill(tx, "a-full", 3_000)
+        fill(tx, "b", 10)
+        fill(tx, "c", 10)
+        tx.cursor().execute("ANALYZE")
+    with database.transaction() as tx:
+        planned = Planned(tx)
+        found = rows_of(planned, OUTBOX.table, ["a-full"], 15)
+    assert [row.queue for row in found] == ["b"] * 10 + ["c"] * 5
+    text = "\n".join(planned.plans[1:])  # the first one asks for the index
+    assert text.count("jobline_outbox_queues") >= 5
+    assert not re.search(r"Seq Scan|SCAN jobline_outbox;|Removed by Filter: \d\d", text)
+    assert text.count("B-TREE") <= 1  # the order of the queues
+
+
+def test_a_look_costs_as_much_behind_more_rows_of_a_full_queue() -> None:
+    """SQLite counts the steps of its machine."""
     with closing(sqlite3.connect(":memory:")) as connection:
-        outbox = Outbox()
-        outbox.create(connection)
-        for number in range(10):
-            outbox.push(connection, "mail", payload=number)
-        yield Planned(connection)
+        OUTBOX.create(connection)
+        fill(connection, "b", 10)
+        costs = []
+        steps = itertools.count()
+        for size in (10, 5_000):
+            connection.execute("DELETE FROM jobline_outbox WHERE queue = 'a'")
+            fill(connection, "a", size)
+            before = next(steps)
+            connection.set_progress_handler(lambda: next(steps) < 0, 1)  # False lets it go on
+            assert len(rows_of(transaction_of(connection), OUTBOX.table, ["a"], 5)) == 5
+            connection.set_progress_handler(None, 1)
+            costs.append(next(steps) - before)
+    assert costs[0] == costs[1]
 
 
-@pytest.mark.parametrize("held", [[], ["mail-2", "mail-3"]])
-def test_a_batch_follows_the_index(planned: Planned, held: list[str]) -> None:
-    """The first rows by id are at its beginning, however many there are."""
-    assert len(rows_of(planned, Outbox().table, held, 5)) == 5
-    first, second = planned.plans
-    assert "USING INDEX jobline_outbox_waiting" in first
-    assert "SEARCH" in second
-    assert "TEMP B-TREE" not in first + second
-
-
-def test_a_table_of_the_first_version_is_read_by_its_key(planned: Planned) -> None:
-    """It has no index of its own, until a migration makes one."""
-    planned.execute("DROP INDEX jobline_outbox_waiting")
-    assert len(rows_of(planned, Outbox().table, [], 5)) == 5
-    assert "USING INDEX sqlite_autoindex" in planned.plans[0]
-    planned.execute(Outbox().index_ddl("sqlite"))
-    assert len(rows_of(planned, Outbox().table, [], 5)) == 5
-    assert "jobline_outbox_waiting" in planned.plans[2]
-
-
-def test_refused_rows_are_not_read(database: Database) -> None:
-    """However many there are before those that wait: PostgreSQL counts what a query reads."""
+def test_the_queue_with_the_oldest_row_comes_first(database: Database) -> None:
+    """Its rows up to the end of the batch, then those of the next one; the smallest of all fits."""
     with database.transaction() as tx:
-        refused = ", ".join(f"('{number:04}', 'mail', '', 0, 0, 'no')" for number in range(3_000))
-        tx.cursor().execute(f"INSERT INTO jobline_outbox VALUES {refused}")
-        for number in range(10):
-            OUTBOX.push(tx, "mail", number)
-    query = "SELECT id, queue, size FROM jobline_outbox WHERE error IS NULL ORDER BY id LIMIT 5"
+        for queue in ("z", "a", "z", "m"):
+            OUTBOX.push(tx, queue, queue)
+        open_tx = transaction_of(tx)
+        found = [[row.queue for row in rows_of(open_tx, OUTBOX.table, [], n)] for n in (1, 2, 3, 9)]
+        assert sorted(found[3]) == ["a", "m", "z", "z"]
+        assert found[:2] == [["z"], ["z", "z"]]
+        assert sorted(found[2]) == ["a", "z", "z"]
+        assert rows_of(open_tx, OUTBOX.table, ["z", "a", "m"], 9) == []
+
+
+_OLD_INDEX = (
+    "CREATE INDEX jobline_outbox_waiting ON jobline_outbox (id, queue, size) WHERE error IS NULL"
+)
+
+
+@pytest.mark.parametrize("index", ["", _OLD_INDEX], ids=["none", "by-id"])
+def test_a_table_of_an_earlier_version_is_read_by_id(database: Database, index: str) -> None:
+    """Until a migration makes the index of today."""
+    with database.transaction() as tx:
+        planned = Planned(tx)
+        planned.execute("DROP INDEX jobline_outbox_queues")
+        if index:
+            planned.execute(index)
+        for queue in ("held", "q", "r", "q"):
+            OUTBOX.push(tx, queue, 1)
+        by_id = rows_of(planned, OUTBOX.table, ["held"], 3)
+        assert [row.queue for row in by_id] == ["q", "r", "q"]
+        assert OUTBOX.stats(tx).waiting == 4
+        planned.execute(OUTBOX.index_ddl(database.kind))
+        assert rows_of(planned, OUTBOX.table, ["held"], 3) == by_id
+
+
+def test_an_index_that_is_not_finished_is_not_relied_on(database: Database) -> None:
+    """PostgreSQL has one while, and after, CREATE INDEX CONCURRENTLY runs or fails."""
     if database.kind == "sqlite":
-        (plan,) = database.query(f"EXPLAIN QUERY PLAN {query}")
-        assert "USING INDEX jobline_outbox_waiting" in plan[-1]
-        return
+        pytest.skip("SQLite has none of these")
     with database.transaction() as tx:
-        tx.execute("ANALYZE jobline_outbox")
-    lines = database.query(f"EXPLAIN ANALYZE {query} FOR UPDATE SKIP LOCKED")
-    text = "\n".join(line for (line,) in lines)
-    assert "Index Scan using jobline_outbox_waiting" in text
-    assert "Rows Removed by Filter" not in text
+        assert has_index(transaction_of(tx), OUTBOX.table)
+        tx.execute(
+            "UPDATE pg_index SET indisvalid = false"
+            " WHERE indexrelid = 'jobline_outbox_queues'::regclass"
+        )
+        assert not has_index(transaction_of(tx), OUTBOX.table)
 
 
 def indices(database: Database) -> list[str]:
@@ -104,11 +149,11 @@ def test_a_table_that_exists_gets_its_index_from_a_migration(database: Database)
     with database.transaction() as tx:
         tx.cursor().execute(outbox.ddl(database.kind))
         outbox.create(tx)
-    assert "jobs_waiting" not in indices(database)
+    assert "jobs_queues" not in indices(database)
     for _ in range(2):
         with database.transaction() as tx:
             tx.cursor().execute(outbox.index_ddl(database.kind))
-    assert "jobs_waiting" in indices(database)
+    assert "jobs_queues" in indices(database)
 
 
 def test_an_index_has_another_name_than_a_table_with_a_long_one(database: Database) -> None:
@@ -117,4 +162,4 @@ def test_an_index_has_another_name_than_a_table_with_a_long_one(database: Databa
     with database.transaction() as tx:
         outbox.create(tx)
         outbox.create(tx)
-    assert f"{'j' * 55}_waiting" in indices(database)
+    assert f"{'j' * 55}_queues" in indices(database)

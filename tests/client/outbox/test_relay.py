@@ -158,6 +158,21 @@ async def test_a_queue_that_is_full_holds_up_no_other(database, client, caplog):
     assert (await in_thread(client.queues.get, full)).pushed_total == 21
 
 
+async def test_rows_of_other_queues_do_not_wait_for_the_next_look(database, client):
+    """A batch that is all of a full queue leaves the look at once to others: otherwise the queue is
+    tried again by the time of the next look, and holds them up for good.
+    """
+    full, free = f"front-{database.kind}", f"behind-{database.kind}"
+    await in_thread(lambda: client.queues.update(full, max_waiting=1))
+    await in_thread(client.push, full, b"")
+    written(database, full, *range(20))
+    written(database, free, *range(5))
+    with Relay(database.connect, client, batch=10, poll="1h").running():
+        async with asyncio.timeout(60):
+            while stats(database).waiting > 20:  # noqa: ASYNC110  # a table tells nobody of itself
+                await asyncio.sleep(0.01)
+
+
 async def test_a_server_that_is_away_is_waited_for(database, tmp_path, caplog):
     """And found again, without a word from the program."""
     written(database, "away", 1, 2, 3)

@@ -88,6 +88,8 @@ class Relay:
         self._stopping = threading.Event()
         self._wakeup = threading.Event()
         self._held: dict[str, float] = {}
+        # Whether the last look found a queue full, whose rows may have taken the place of others.
+        self._is_held_up = False
         self._tx: Transaction | None = None
         self._connection: Any = None
 
@@ -109,7 +111,7 @@ class Relay:
                 self._stopping.wait(pause)
                 continue
             tries = 0
-            if not done.total:
+            if not done.total and not self._is_held_up:
                 self._wakeup.wait(self._poll)
         self.close()
 
@@ -179,6 +181,7 @@ class Relay:
 
     def _relay(self, tx: Transaction) -> Relayed:
         done = Relayed()
+        self._is_held_up = False
         by_queue: dict[str, list[_Row]] = {}
         for id_, queue, job in rows_of(tx, self._table, self._held_queues(), self._batch):
             if isinstance(job, JoblineError):
@@ -200,6 +203,7 @@ class Relay:
         """Passes over the rows of a queue for a time."""
         pause = min(max(error.retry_after or 0.0, HOLD_SECONDS), HOLD_SECONDS_MAX)
         self._held[queue] = time.monotonic() + pause
+        self._is_held_up = True
         logger.warning("jobs of an outbox wait for queue %s, %.1f s: %s", queue, pause, error)
 
     def _held_queues(self) -> list[str]:

@@ -25,10 +25,24 @@ OUTBOX = """CREATE TABLE IF NOT EXISTS {table} (
   error {text}
 )"""
 
-# What a relay reads of the rows that wait, by id: however many refused rows are before them, and
-# however large the jobs are. A relay works without it, too.
-WAITING = """CREATE INDEX IF NOT EXISTS {index} ON {indexed} (id, queue, size)
+# What a relay reads of the rows that wait, by queue: however many rows of a full queue, or refused
+# ones, are before them, and however large the jobs are. A relay works without it, too.
+INDEX = """CREATE INDEX IF NOT EXISTS {index} ON {indexed} (queue, id, size)
   WHERE error IS NULL"""
+
+# The queues that have rows which wait, and the id of their first one. From one queue the index
+# leads to the next, so that this reads two entries for each queue; DISTINCT reads all of them.
+WAITING_QUEUES = """WITH RECURSIVE queues(queue) AS (
+  SELECT MIN(queue) FROM {table} WHERE error IS NULL
+  UNION ALL
+  SELECT (SELECT MIN(later.queue) FROM {table} AS later
+    WHERE later.error IS NULL AND later.queue > queues.queue)
+  FROM queues WHERE queues.queue IS NOT NULL
+), waiting(queue, first_id) AS (
+  SELECT queue, (SELECT MIN(own.id) FROM {table} AS own
+    WHERE own.error IS NULL AND own.queue = queues.queue)
+  FROM queues WHERE queue IS NOT NULL
+)"""
 
 # One row per job, whose step is '', with the newest delivery that has passed; and one per step that
 # has passed. `job`: id and time of the push, as another server, or a new one in place of an old
@@ -60,7 +74,7 @@ def definition(shape: str, table: str, dialect: str) -> str:
 
 def index_of(table: str) -> str:
     """Returns the name of the index of an outbox. PostgreSQL cuts names at 63 bytes."""
-    return f"{table.rpartition('.')[2][:55]}_waiting"
+    return f"{table.rpartition('.')[2][:55]}_queues"
 
 
 def index_definition(table: str, dialect: str) -> str:
@@ -70,8 +84,8 @@ def index_definition(table: str, dialect: str) -> str:
     """
     schema, dot, name = table.rpartition(".")
     if supported(dialect) == POSTGRESQL:
-        return WAITING.format(index=index_of(table), indexed=table)
-    return WAITING.format(index=f"{schema}{dot}{index_of(table)}", indexed=name)
+        return INDEX.format(index=index_of(table), indexed=table)
+    return INDEX.format(index=f"{schema}{dot}{index_of(table)}", indexed=name)
 
 
 def exists(tx: Transaction, table: str) -> bool:
@@ -81,6 +95,16 @@ def exists(tx: Transaction, table: str) -> bool:
     schema, dot, name = table.rpartition(".")
     found = f"SELECT 1 FROM {schema}{dot}sqlite_master WHERE type = 'table' AND lower(name) = ?"
     return bool(tx.rows(found, name.lower()))
+
+
+def has_index(tx: Transaction, table: str) -> bool:
+    """Returns whether an outbox has its index, finished and usable."""
+    schema, dot, _ = table.rpartition(".")
+    index = f"{schema}{dot}{index_of(table)}"
+    if supported(tx.dialect) == POSTGRESQL:
+        usable = "SELECT COUNT(*) FROM pg_index WHERE indexrelid = to_regclass(?) AND indisvalid"
+        return bool(tx.rows(usable, index)[0][0])
+    return bool(tx.rows(f"PRAGMA {schema}{dot}index_info({index_of(table)})"))
 
 
 def supported(dialect: str) -> str:

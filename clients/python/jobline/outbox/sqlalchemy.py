@@ -28,7 +28,7 @@ def outbox_table(metadata: MetaData, outbox: Outbox | None = None) -> Table:
         Column("written_at_ms", BigInteger, nullable=False),
         Column("error", Text),
         Index(
-            *(index_of(full_name), "id", "queue", "size"),
+            *(index_of(full_name), "queue", "id", "size"),
             sqlite_where=waits,
             postgresql_where=waits,
         ),
