@@ -6,11 +6,12 @@ import itertools
 import re
 import sqlite3
 from contextlib import closing
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from jobline.outbox import Outbox
+from jobline.outbox import Outbox, OutboxStats
 from jobline.outbox._rows import rows_of
 from jobline.outbox._tables import has_index
 from jobline.outbox._transactions import Rows, Transaction, transaction_of
@@ -132,6 +133,30 @@ def test_an_index_that_is_not_finished_is_not_relied_on(database: Database) -> N
             " WHERE indexrelid = 'jobline_outbox_queues'::regclass"
         )
         assert not has_index(transaction_of(tx), OUTBOX.table)
+
+
+@pytest.mark.parametrize("is_indexed", [True, False])
+def test_the_rows_are_counted(database: Database, is_indexed: bool) -> None:
+    """In SQLite by the index, where there is one: it would read the jobs otherwise."""
+    with database.transaction() as tx:
+        planned = Planned(tx)
+        if not is_indexed:
+            planned.execute("DROP INDEX jobline_outbox_queues")
+        assert OUTBOX.stats(planned) == OutboxStats(0, 0, None)
+        fill(tx, "a", 2, "no")
+        assert OUTBOX.stats(planned) == OutboxStats(0, 2, None)
+        fill(tx, "b", 3)
+        fill(tx, "c", 4)
+        for queue, later in (("b", 100), ("c", 50)):
+            planned.execute(
+                f"UPDATE jobline_outbox SET written_at_ms = written_at_ms + {later}"
+                f" WHERE queue = '{queue}'"
+            )
+        oldest = datetime.fromtimestamp(0.05, UTC)
+        assert OUTBOX.stats(planned) == OutboxStats(7, 2, oldest)
+    if database.kind == "sqlite":
+        is_scan = re.search(r"SCAN jobline_outbox(;|$)", planned.plans[-1])
+        assert (is_scan is None) is is_indexed
 
 
 def indices(database: Database) -> list[str]:

@@ -44,6 +44,23 @@ WAITING_QUEUES = """WITH RECURSIVE queues(queue) AS (
   FROM queues WHERE queue IS NOT NULL
 )"""
 
+# Rows that wait, rows that were refused, and when the oldest one that waits was written.
+STATS = """SELECT COUNT(*) - COUNT(error), COUNT(error),
+  MIN(CASE WHEN error IS NULL THEN written_at_ms END) FROM {table}"""
+
+# The same for SQLite, which has `error` behind the whole job: this counts entries of indexes, and
+# reads the first row of each queue, which is its oldest. PostgreSQL keeps large jobs apart, and
+# shares one pass through the table among its processes.
+STATS_BY_INDEX = (
+    WAITING_QUEUES
+    + """
+SELECT counted.waiting, counted.rows_of_all - counted.waiting, counted.oldest FROM (SELECT
+  (SELECT COUNT(*) FROM {table} WHERE error IS NULL) AS waiting,
+  (SELECT COUNT(*) FROM {table}) AS rows_of_all,
+  (SELECT MIN(written_at_ms) FROM {table} WHERE id IN (SELECT first_id FROM waiting)) AS oldest
+) AS counted"""
+)
+
 # One row per job, whose step is '', with the newest delivery that has passed; and one per step that
 # has passed. `job`: id and time of the push, as another server, or a new one in place of an old
 # one, has the same ids.
