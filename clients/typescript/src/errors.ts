@@ -27,13 +27,14 @@ export class JoblineError extends Error {
   /** Whether nothing was stored or changed by the call. */
   readonly definite: boolean = false;
   /** What the server said beside the message. */
-  readonly facts: ErrorFacts;
+  readonly facts: Omit<ErrorFacts, "cause">;
 
   /** Makes an error; the server's facts are optional. */
   constructor(message: string, facts: ErrorFacts = {}) {
     super(message, facts.cause === undefined ? undefined : { cause: facts.cause });
     this.name = new.target.name;
-    this.facts = facts;
+    const { cause: _, ...told } = facts; // Node would show it twice
+    this.facts = told;
   }
 
   /** The reason, such as `QUEUE_FULL`; "" if there is none. */

@@ -109,8 +109,7 @@ export function mayRepeat(error: errors.JoblineError, tries: number): boolean {
 /** Returns an error of the same kind: callers that share a call do not share an object. */
 export function twinOf(error: errors.JoblineError): errors.JoblineError {
   const Kind = error.constructor as Made;
-  const cause = error instanceof errors.OutcomeUnknown ? error.cause : error;
-  return new Kind(error.message, { ...error.facts, cause });
+  return new Kind(error.message, { ...error.facts, cause: error.cause });
 }
 
 interface Facts {

@@ -48,8 +48,7 @@ export class HeldStream {
       await this.stream.run();
     } catch (caught) {
       const { name, message, facts } = errorOf(caught);
-      const { cause: _, ...plain } = facts;
-      this.tell({ kind: "failed", name, message, facts: plain });
+      this.tell({ kind: "failed", name, message, facts });
     }
     if (this.health) this.health.isStopped = true;
     this.tell({ kind: "ended" });

@@ -4,7 +4,7 @@ import type { Context } from "./context.js";
 import type { LeasedJob } from "./leased.js";
 import type { Link } from "./link.js";
 import type { Logger } from "./logger.js";
-import { WaitFor } from "./outcomes.js";
+import { Cancel, Dead, WaitFor } from "./outcomes.js";
 import { errorOf, failItem, failureOf, type Settlement, settlementOf } from "./settling.js";
 
 /** What a settler needs of its worker. */
@@ -47,7 +47,9 @@ export class Settler {
     }
     try {
       const settlement = failureOf(context, error);
-      if (settlement !== "ack" && settlement?.kind === "fail") this.logFailure(context, error);
+      if (settlement !== "ack" && settlement?.kind === "fail" && !isGivenUp(error)) {
+        this.logFailure(context, error);
+      }
       this.send(context.job, settlement);
     } catch (broken) {
       const wrong = { type: "Error", message: `the error of the handler cannot be told: ${textOf(broken)}` };
@@ -77,4 +79,9 @@ export class Settler {
     const why = stack || `${type}: ${message}`;
     this.settings.logger.warn(`attempt ${context.attempt} of ${context.job} failed: ${why}`);
   }
+}
+
+/** Whether a handler has ended its job on purpose: that is no failure of the attempt. A dead job has its own line. */
+function isGivenUp(error: unknown): boolean {
+  return isA(error, Cancel) || isA(error, Dead);
 }

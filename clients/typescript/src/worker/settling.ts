@@ -17,6 +17,10 @@ const RESULT_BYTES_MAX = 1 << 20;
 const TYPE_MAX = 256;
 const MESSAGE_BYTES_MAX = 4 << 10;
 const STACK_BYTES_MAX = 16 << 10;
+/** Causes of an error, and errors of an AggregateError, that are told with it. */
+const CHAIN_MAX = 5;
+/** Frames of a stack that call handlers: those of this package, of Node, and of the language. */
+const ABOVE = [new URL("../", import.meta.url).href, "node:", "[nodejs.", "(<anonymous>)"];
 
 /** What settles a job: nothing more than an ack, an item, or nothing at all. */
 export type Settlement = "ack" | SettleItem | undefined;
@@ -74,18 +78,40 @@ export function errorOf(thrown: unknown): Required<ErrorInit> {
   if (!isA(thrown, Error)) return { type: typeof thrown, message: textOf(thrown), stack: "" };
   return {
     type: readText(() => thrown.name || thrown.constructor.name, "Error"),
-    message: readText(() => thrown.message, "an error whose message cannot be read"),
+    message: readText(() => messageOf(thrown), "an error whose message cannot be read"),
     stack: readText(() => stackOf(thrown), ""),
   };
+}
+
+/** Returns the message of an error. Node's sockets fail with an AggregateError that has none of its own. */
+function messageOf(error: Error): string {
+  if (error.message) return error.message;
+  return partsOf(error)
+    .map((part) => (isA(part, Error) ? part.message : textOf(part)))
+    .join("; ");
+}
+
+/** Returns the first errors of an AggregateError, as many as are told; none of any other error. */
+function partsOf(error: Error): readonly unknown[] {
+  return isA(error, AggregateError) ? error.errors.slice(0, CHAIN_MAX) : [];
 }
 
 /** Returns the stack of an error and of what caused it, outermost first. */
 function stackOf(error: Error): string {
   const stacks: string[] = [];
-  for (let one: unknown = error; isA(one, Error) && stacks.length < 5; one = one.cause) {
-    stacks.push(one.stack ?? String(one));
+  for (let one: unknown = error; isA(one, Error) && stacks.length < CHAIN_MAX; one = one.cause) {
+    const parts = partsOf(one).map((part) => (isA(part, Error) ? ownStackOf(part) : textOf(part)));
+    stacks.push([ownStackOf(one), ...parts].join("\nOne of: "));
   }
   return stacks.join("\nCaused by: ");
+}
+
+/** Returns the stack of one error from the handler's own frame on: how it came to be called is the same each time. */
+function ownStackOf(error: Error): string {
+  const lines = (error.stack ?? String(error)).split("\n");
+  const isAbove = (line: string) => /^ +at /.test(line) && ABOVE.some((part) => line.includes(part));
+  while (isAbove(lines.at(-1) ?? "")) lines.pop();
+  return lines.join("\n");
 }
 
 function whyOf(outcome: Cancel | Dead): ErrorInit {
