@@ -1,6 +1,7 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { type Duration, durationMessage, timestampMessage } from "./duration.js";
 import { InvalidArgument } from "./errors.js";
+import { wrongly } from "./given.js";
 import { refuseUnless } from "./known_options.js";
 import {
   BackoffKind,
@@ -158,19 +159,17 @@ const ENUMS: readonly [Field, Record<string, string | number>][] = [
   ["uniqueMode", UniqueMode],
 ];
 
+const NUMBERS: readonly Field[] = ["priority", "maxAttempts", "maxStalls", "cost", "slots"];
+
 const PLAIN: readonly Field[] = [
+  ...NUMBERS,
   "name",
   "contentType",
   "headers",
-  "priority",
-  "maxAttempts",
-  "maxStalls",
   "lifo",
   "dependsOn",
   "group",
   "sticky",
-  "cost",
-  "slots",
   "limiters",
   "batchId",
   "phases",
@@ -195,6 +194,7 @@ export function refuseUnknown(options: object, also: readonly string[] = []): vo
 /** Returns the message of options. Throws InvalidArgument for what it cannot hold. */
 export function optionsMessage(options: JobOptions): JobOptionsMessage {
   const init: Record<string, unknown> = {};
+  for (const field of NUMBERS) refuseNoInteger(`options.${field}`, options[field], 2 ** 31 - 1);
   for (const field of PLAIN) {
     if (options[field] !== undefined) init[field] = options[field];
   }
@@ -212,6 +212,12 @@ export function optionsMessage(options: JobOptions): JobOptionsMessage {
   return create(JobOptionsSchema, init as Init);
 }
 
+/** Throws InvalidArgument for what is no whole number that its field can hold; undefined is none. */
+function refuseNoInteger(field: string, given: unknown, most = Number.MAX_SAFE_INTEGER): void {
+  const isOne = Number.isInteger(given) && Math.abs(given as number) <= most;
+  if (given !== undefined && !isOne) throw wrongly(field, `a whole number up to ${most}`, given);
+}
+
 function backoffMessage(backoff: Backoff) {
   const at = "options.backoff";
   return create(BackoffSchema, {
@@ -226,6 +232,7 @@ function backoffMessage(backoff: Backoff) {
 function retentionMessage(retention: Retention) {
   const at = "options.retention";
   const { age, count, deleteAfter, removeOnComplete, removeOnFail } = retention;
+  refuseNoInteger(`${at}.count`, count);
   return create(RetentionSchema, {
     ...(removeOnComplete !== undefined && { removeOnComplete }),
     ...(removeOnFail !== undefined && { removeOnFail }),

@@ -57,6 +57,36 @@ const WRONG: [what: string, call: () => unknown, says: RegExp][] = [
   ["null for options", () => new Workers(null), /^options: is an object, not null$/],
   ["a text for a signal", () => new Workers({ signals: "SIGTERM" }), /^signals: is an array of names/],
   [
+    "a misspelt signal",
+    () => new Workers({ signals: ["SIGTERM", "SIGTRM"] }),
+    /^signals: SIGTRM is no signal that a program/,
+  ],
+  [
+    "what stops nobody politely",
+    () => new Workers({ signals: ["SIGKILL"] }),
+    /^signals: SIGKILL is no signal/,
+  ],
+  [
+    "half a priority",
+    () => client.push(kind, 1, { priority: 1.5 }),
+    /^options\.priority: is a whole number up to 2147483647, not the number 1\.5$/,
+  ],
+  [
+    "attempts as text",
+    () => client.push(kind, 1, { maxAttempts: "5" }),
+    /^options\.maxAttempts: is a whole number up to 2147483647, not a value of type string$/,
+  ],
+  [
+    "slots beyond 32 bits",
+    () => client.push(kind, 1, { slots: 2 ** 31 }),
+    /^options\.slots: is a whole number/,
+  ],
+  [
+    "half a job that is kept",
+    () => client.push(kind, 1, { retention: { count: 0.5 } }),
+    /^options\.retention\.count: is a whole number/,
+  ],
+  [
     "a layer that is none",
     () => new Workers({ middleware: [1] }),
     /^middleware\[0\]: is one of functions, not the n/,

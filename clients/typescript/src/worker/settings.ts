@@ -1,4 +1,4 @@
-import { hostname } from "node:os";
+import { constants, hostname } from "node:os";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { ADDRESS_OPTIONS, type Address, MESSAGE_BYTES_MAX } from "../channel.js";
 import { boundedMilliseconds, type Duration, durationMessage, milliseconds } from "../duration.js";
@@ -143,8 +143,17 @@ function refuseWrongParts<S>(options: WorkerOptions<S>): void {
   if (state !== undefined) refuseNoFunction("state", state);
   refuseNoArray("middleware", "functions", middleware, (one) => typeof one === "function");
   refuseNoArray("signals", "names such as SIGTERM", signals, (one) => typeof one === "string");
+  for (const signal of signals) refuseNoSignal(signal);
   refuseNoObject("queues", queues);
   refuseNoObject("labels", labels);
+}
+
+/** Throws InvalidArgument for a signal that would never stop the worker: Node takes any name without a word. */
+function refuseNoSignal(signal: NodeJS.Signals): void {
+  if (signal in constants.signals && signal !== "SIGKILL" && signal !== "SIGSTOP") return;
+  throw new InvalidArgument(`signals: ${signal} is no signal that a program can handle`, {
+    fields: { signals: "is no signal that a program can handle" },
+  });
 }
 
 function failurePauseOf<S>(options: WorkerOptions<S>): FailurePauseSettings | undefined {
