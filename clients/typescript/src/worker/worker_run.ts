@@ -200,7 +200,7 @@ export class WorkerRun {
     const { size } = this.runner.running;
     settings.logger.info(
       size > 0
-        ? `stopping: ${size} handlers may finish, for up to ${settings.softStop / 1_000} s`
+        ? `stopping: ${handlers(size)} may finish, for up to ${settings.softStop / 1_000} s`
         : "stopping",
     );
     this.runner.close();
@@ -211,7 +211,7 @@ export class WorkerRun {
 
   private cancel(): void {
     const { size } = this.runner.running;
-    if (size > 0) this.parts.settings.logger.info(`stopping: ${size} handlers are told to end now`);
+    if (size > 0) this.parts.settings.logger.info(`stopping: ${handlers(size)} should end now`);
     this.children.close();
     this.runner.stopAll();
   }
@@ -237,6 +237,10 @@ export class WorkerRun {
     if (this.failure) this.finished.reject(this.failure);
     else this.finished.resolve();
   }
+}
+
+function handlers(size: number): string {
+  return size === 1 ? "1 handler" : `${size} handlers`;
 }
 
 function healthOf(settings: Settings, routes: Routes): HealthSettings | undefined {
