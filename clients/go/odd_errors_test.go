@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"runtime"
 	"strings"
 	"testing"
@@ -55,6 +56,26 @@ func TestOddEndsOfHandlersFailTheAttemptAlone(t *testing.T) {
 			if !errors.Is(err, jobline.ErrJobDead) || !strings.Contains(err.Error(), odd.says) || len(err.Error()) > 8<<10 {
 				t.Errorf("%s, %s: %.200v", name, payload, err)
 			}
+		}
+	}
+}
+
+// An error has no stack in Go: its line in the log says nothing of one.
+func TestALineOfAFailedAttemptHasAStackOnlyAfterAPanic(t *testing.T) {
+	client, ctx := newClient(t, nil), newContext(t)
+	for payload, hasStack := range map[string]bool{"an error": false, "a panic": true} {
+		queue, log := newQueue(t), &lines{}
+		worker := newWorker(t, jobline.WorkerOptions{Logger: slog.New(slog.NewTextHandler(log, nil))})
+		jobline.Handle(worker, queue, "", func(_ context.Context, job *jobline.Job[string]) (int, error) {
+			if job.Payload == "a panic" {
+				panic(io.EOF)
+			}
+			return 1, io.EOF
+		})
+		start(t, worker)
+		_, err := jobline.PushAndWait[int](ctx, client, queue, payload, &jobline.PushOptions{MaxAttempts: 1})
+		if !errors.Is(err, jobline.ErrJobDead) || !log.has("attempt failed") || log.has("stack=") != hasStack {
+			t.Errorf("%s: %v\n%s", payload, err, &log.text)
 		}
 	}
 }

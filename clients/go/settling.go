@@ -163,8 +163,11 @@ func (r *workerRun) settleStopped(ctx context.Context, job *LeasedJob, err error
 // fail fails the attempt.
 func (r *workerRun) fail(job *LeasedJob, err error, after *durationpb.Duration) {
 	m := errorMessage(err)
-	r.log.Warn("attempt failed", "job", job.ID, "queue", job.Queue, "name", job.Name,
-		"attempt", job.Attempt, "type", m.Type, "error", m.Message, "stack", m.Stack)
+	said := []any{"job", job.ID, "queue", job.Queue, "name", job.Name, "attempt", job.Attempt, "type", m.Type, "error", m.Message}
+	if m.Stack != "" { // of a panic: errors have none
+		said = append(said, "stack", m.Stack)
+	}
+	r.log.Warn("attempt failed", said...)
 	item := failItem(job, m, joblinev1.FailAction_FAIL_ACTION_RETRY)
 	item.RetryAfter = after
 	r.settleFailed(job, item)
