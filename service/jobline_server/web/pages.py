@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from prometheus_client import CollectorRegistry
-from prometheus_client.exposition import choose_encoder
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
+
+from jobline_server.web.metrics_page import MetricsPage
 
 LANDING = """Jobline {version}
 
@@ -38,14 +39,14 @@ def make_pages(
     """Returns the application. `refresh` updates the metrics of the registry; `failing` returns a
     line for everything that fails, `broken` for what keeps the server from working.
     """
+    metrics_page = MetricsPage(registry, refresh)
 
     async def landing(_request: Request) -> Response:
         return PlainTextResponse(LANDING.format(version=version))
 
     async def metrics(request: Request) -> Response:
-        await refresh()
-        encode, content_type = choose_encoder(request.headers.get("accept", ""))
-        return Response(encode(registry), headers={"content-type": content_type})
+        page, content_type = await metrics_page.make(request.headers.get("accept", ""))
+        return Response(page, headers={"content-type": content_type})
 
     async def healthz(_request: Request) -> Response:
         return _health(failing(), "well")
