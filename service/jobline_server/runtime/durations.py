@@ -8,7 +8,7 @@ the moment they have in common. No step is taken per job.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import attrgetter
 
 from jobline_server.engine.commands import Leased
@@ -44,6 +44,11 @@ class QueueDurations:
         self.waiting = Histogram(BOUNDS)
         self.running = Histogram(BOUNDS)
 
+    def add_all(self, of: QueueDurations) -> None:
+        """Adds the observations of another queue."""
+        self.waiting.add_all(of.waiting)
+        self.running.add_all(of.running)
+
 
 class Durations:
     """Histograms by queue."""
@@ -54,18 +59,30 @@ class Durations:
     def _of(self, queue: str) -> QueueDurations:
         found = self.by_queue.get(queue)
         if found is None:
-            name = queue if len(self.by_queue) < QUEUES_MAX else OTHERS
+            name = queue if self._own_count() < QUEUES_MAX else OTHERS
             found = self.by_queue.get(name) or self.by_queue.setdefault(name, QueueDurations())
         return found
+
+    def _own_count(self) -> int:
+        return len(self.by_queue) - (OTHERS in self.by_queue)
 
     def own(self, queue: str) -> QueueDurations | None:
         """Returns the histograms of a queue with an objective, made if there is room for more of
         them; None if it shares those of the others.
         """
         found = self.by_queue.get(queue)
-        if found is None and len(self.by_queue) < WITH_OBJECTIVES_MAX:
+        if found is None and self._own_count() < WITH_OBJECTIVES_MAX:
             found = self.by_queue[queue] = QueueDurations()
         return found
+
+    def forget_missing(self, exists: Callable[[str], bool]) -> None:
+        """Adds what is known of queues that do not exist any more to the histograms of the others,
+        so that totals stay, and later queues have room for histograms of their own.
+        """
+        gone = [name for name in self.by_queue if name != OTHERS and not exists(name)]
+        for name in gone:
+            others = self.by_queue.setdefault(OTHERS, QueueDurations())
+            others.add_all(self.by_queue.pop(name))
 
     def waited(self, queue: str, leased: Leased, now_ms: int) -> None:
         """Observes how long jobs of a queue waited, when they are handed out."""

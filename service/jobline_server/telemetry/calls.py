@@ -44,6 +44,11 @@ class Histogram:
         self.buckets[bisect_left(self.bounds, seconds)] += count
         self.seconds += seconds * count
 
+    def add_all(self, of: Histogram) -> None:
+        """Adds the observations of another histogram with the same bounds."""
+        self.buckets = [mine + theirs for mine, theirs in zip(self.buckets, of.buckets, strict=True)]
+        self.seconds += of.seconds
+
     def cumulative(self, shown: Collection[float] = ()) -> Iterator[tuple[str, int]]:
         """Yields (upper bound, count at or below it), as Prometheus expects; only for the bounds in
         `shown`, if it has any.

@@ -116,3 +116,26 @@ async def test_queues_with_histograms_are_bounded(
     kept = runtime.core.durations.by_queue
     assert set(kept) == {"a", "b", ""}
     assert counts(kept[""].waiting) == {1.0: 2}
+
+
+async def test_queues_that_are_gone_make_room(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server with a queue for each branch kept the first hundred for ever. Totals never fall."""
+    monkeypatch.setattr(durations, "QUEUES_MAX", 2)
+    for queue in ("a", "b"):
+        await push(runtime, queue, payloads=Payloads.of([b"x"] * 3))
+        await settle(runtime, queue)
+    kept = runtime.core.durations
+
+    kept.forget_missing({"b"}.__contains__)
+
+    assert set(kept.by_queue) == {"b", ""}
+    assert counts(kept.by_queue[""].waiting) == {1.0: 3}
+    assert counts(kept.by_queue[""].running) == {60.0: 3}
+    assert kept.by_queue[""].running.seconds == 150
+    assert kept.handed_out() == 6
+    kept.forget_missing({"b"}.__contains__)
+    await push(runtime, "c", payloads=Payloads.of([b"x"]))
+    await settle(runtime, "c")
+    assert set(kept.by_queue) == {"b", "c", ""}

@@ -99,9 +99,13 @@ class Demands:
                 self._by_queue[queue] = _QueueDemand(durations)
 
     def sample(self, now: Now) -> int:
-        """Keeps a sample of each queue; returns how many there are."""
+        """Keeps a sample of each queue; returns how many there are. What was measured of queues
+        that are gone makes room for that of others.
+        """
+        find = self._core.slots.find_queue
+        self._core.durations.forget_missing(lambda name: find(name) is not None)
         for name, demand in list(self._by_queue.items()):
-            queue = self._core.slots.find_queue(name)
+            queue = find(name)
             if queue is None or queue.settings.objective is None:
                 del self._by_queue[name]
                 continue

@@ -7,9 +7,11 @@ from types import SimpleNamespace
 from typing import Any
 
 from jobline_server.engine.commands import Pull, Push
+from jobline_server.engine.decide.queues import decide_delete_queue
 from jobline_server.engine.objective import Objective
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, QueueSettings
+from jobline_server.runtime import durations
 from jobline_server.runtime.calls import demands
 from jobline_server.runtime.calls.pull_dedup import leases_of, runs_of
 from jobline_server.runtime.clock import ManualClock
@@ -28,6 +30,13 @@ async def update(runtime: Runtime, queue: str = "mail", **settings: Any) -> None
         await asyncio.sleep(0)
         await runtime.core.commits.commit_once()
     await pending
+
+
+async def delete(runtime: Runtime, queue: str) -> None:
+    """A queue is gone, on disk."""
+    shard = runtime.core.slots.of_queue(queue).shard
+    decide_delete_queue(shard, runtime.core.now(), queue, force=True)
+    await runtime.core.commits.commit_once()
 
 
 async def work(runtime: Runtime, seconds: int, jobs: int, queue: str = "mail") -> None:
@@ -161,3 +170,21 @@ async def test_queues_with_an_objective_are_bounded(runtime: Runtime, monkeypatc
 
     assert needed(runtime, "first").workers == 0
     assert runtime.queues.get_queue("second").workers_needed is None
+
+
+async def test_deleted_queues_make_room_for_others_with_an_objective(
+    runtime: Runtime, monkeypatch: Any
+) -> None:
+    """After 200 of them no queue had a number of workers any more, until a restart."""
+    monkeypatch.setattr(durations, "WITH_OBJECTIVES_MAX", 1)
+    await update(runtime, "old", objective=OBJECTIVE)
+    await work(runtime, 1, 5, "old")
+    handed_out = runtime.core.durations.handed_out()
+    assert handed_out == 5
+
+    await delete(runtime, "old")
+    runtime.demands.sample(runtime.core.now())
+    await update(runtime, "new", objective=OBJECTIVE)
+
+    assert needed(runtime, "new").workers == 0
+    assert runtime.core.durations.handed_out() == handed_out
