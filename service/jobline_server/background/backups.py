@@ -50,7 +50,9 @@ class BackupTask:
 
     def _is_due(self, newest_ms: int, now_ms: int) -> bool:
         period_ms = self.period_seconds * 1_000
-        if not period_ms or now_ms - self._tried_ms < min(RETRY_MS, period_ms):
+        # A try in the future was before a clock was set back, and says nothing.
+        since_try_ms = now_ms - self._tried_ms
+        if not period_ms or 0 <= since_try_ms < min(RETRY_MS, period_ms):
             return False
         # A clock that was set back makes none due, and one in the future is as none.
         return not 0 <= now_ms - newest_ms < period_ms

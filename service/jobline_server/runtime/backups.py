@@ -159,7 +159,7 @@ class Backups:
             except BackupFailed:
                 self.failures += 1
                 raise
-            self._note_whole(found)
+            self._note_found(found)
         return self.last_success_ms or 0
 
     async def _ask(self, store: str) -> int:
@@ -196,7 +196,8 @@ class Backups:
             self._fail(str(error) or type(error).__name__)
         else:
             self.last_seconds = time.monotonic() - began
-            self._note_whole(self.view.at_ms)
+            # Also where it is less: the clock was set back, and this is the newest all the same.
+            self.last_success_ms = self.view.at_ms
             self._change(state=BackupState.WHOLE, step="", stored_bytes=size, ended=True)
             seconds = round(self.last_seconds, 3)
             LOG.info(
@@ -277,7 +278,8 @@ class Backups:
     async def _store(self) -> str:
         return f"{await self._copies.identity() & (1 << 64) - 1:016x}"
 
-    def _note_whole(self, at_ms: int) -> None:
+    def _note_found(self, at_ms: int) -> None:
+        # One may have been made while the destination was asked.
         self.last_success_ms = max(at_ms, self.last_success_ms or 0)
 
     def _note_step(self, step: str, done: int, total: int) -> None:

@@ -94,3 +94,15 @@ async def test_backup_that_failed_is_tried_again_after_a_minute(destination: Des
     assert await destination.after(task, RETRY_MS - 1) == 0
     destination.fails = False
     assert await destination.after(task, 1) == 1
+
+
+async def test_clock_that_was_ahead_stops_no_backups(destination: Destination) -> None:
+    """Given a backup by a clock that was a year ahead; then one is made as soon as it is set right,
+    and the next an hour later: none was made for a year, or after a restart one each minute.
+    """
+    task = task_of(destination)
+    year_ms = 365 * 24 * HOUR_MS
+    assert await destination.after(task, year_ms) == 1
+    assert await destination.after(task, -year_ms) == 1
+    assert await destination.after(task, RETRY_MS) == 0
+    assert await destination.after(task, HOUR_MS - RETRY_MS) == 1

@@ -152,3 +152,22 @@ async def test_destination_that_never_answers_is_asked_again(
     assert backups.failures == 1
     finishing.hangs = False
     assert await backups.find_newest() == 5
+
+
+async def test_backup_by_a_clock_that_was_set_back_is_the_newest(
+    backups: Backups, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given one at the destination of a clock that was ahead; then the metric and the next backup
+    go by the one just made.
+    """
+    ahead_ms = 1 << 50
+
+    async def ahead(_store: str) -> int:
+        return ahead_ms
+
+    finisher = Finisher(backups._finisher.finish, ahead)
+    monkeypatch.setattr(backups, "_finisher", finisher)
+    assert await backups.find_newest() == ahead_ms
+    backups.begin()
+    view = await backups.wait()
+    assert backups.last_success_ms == view.at_ms < ahead_ms
