@@ -46,7 +46,9 @@ class Histogram:
 
     def add_all(self, of: Histogram) -> None:
         """Adds the observations of another histogram with the same bounds."""
-        self.buckets = [mine + theirs for mine, theirs in zip(self.buckets, of.buckets, strict=True)]
+        self.buckets = [
+            mine + theirs for mine, theirs in zip(self.buckets, of.buckets, strict=True)
+        ]
         self.seconds += of.seconds
 
     def cumulative(self, shown: Collection[float] = ()) -> Iterator[tuple[str, int]]:
