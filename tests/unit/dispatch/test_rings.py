@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobline_server.dispatch.rings import ConsumerRings, shares
+from jobline_server.dispatch.rings import ConsumerRings, has_room, shares
 from jobline_server.engine.commands import Leased
 from jobline_server.engine.holder import Holder, InFlight
 from jobline_server.engine.shard import Shard
@@ -20,6 +20,7 @@ class FakeConsumer:
 
     name: str
     jobs: int = 1
+    payload_bytes: int = 1_000
     names: frozenset[str] | None = None
     queues: tuple[tuple[str, int], ...] = (("mail", 1),)
     in_flight: InFlight = field(default_factory=InFlight)
@@ -32,7 +33,7 @@ class FakeConsumer:
 
     def room(self) -> tuple[int, int]:
         self.asked += 1
-        return self.jobs, 1_000
+        return self.jobs, self.payload_bytes
 
     def names_for(self, _queue: str) -> frozenset[str] | None:
         return self.names
@@ -152,6 +153,35 @@ def test_a_name_is_handled_by_whoever_takes_any_or_names_it() -> None:
     assert not rings.handles("mail", "bye")
     rings.join(FakeConsumer("any"))
     assert rings.handles("mail", "bye")
+
+
+def test_names_are_those_of_all_that_wait_there() -> None:
+    """Of another queue none; and any name at all as soon as one takes any."""
+    rings = waiting(
+        FakeConsumer("a", names=frozenset({"welcome"})),
+        FakeConsumer("b", names=frozenset({"bye", "welcome"})),
+    )
+    assert rings.names("mail") == frozenset({"welcome", "bye"})
+    assert rings.names("other") == frozenset()
+    rings.join(FakeConsumer("any"))
+    assert rings.names("mail") is None
+
+
+def test_queues_are_those_at_which_somebody_waits() -> None:
+    """With room or without."""
+    full = FakeConsumer("full", jobs=0, queues=(("mail", 1), ("news", 1)))
+    rings = waiting(full, FakeConsumer("other"))
+    assert rings.share_of("news", 1) == 0
+    assert rings.queues() == ["mail", "news"]
+    rings.leave(full)
+    assert rings.queues() == ["mail"]
+
+
+def test_room_is_a_place_and_a_byte() -> None:
+    """One of them alone takes no job."""
+    assert has_room(FakeConsumer("a"))
+    assert not has_room(FakeConsumer("full", jobs=0))
+    assert not has_room(FakeConsumer("no bytes", payload_bytes=0))
 
 
 @given(st.lists(st.integers(1, 1_000), min_size=1, max_size=10), st.integers(1, 10_000))

@@ -216,3 +216,34 @@ def test_a_heartbeat_goes_out_although_the_clock_stands_still() -> None:
     assert session.frame_to_send(at(0)) is None
     session.handle_pause()
     assert session.frame_to_send(at(0)) is not None
+
+
+def test_leases_that_are_in_no_frame_can_be_taken_back() -> None:
+    """Those that a frame has are the worker's."""
+    session = a_session()
+    sent, unsent = Leased(runs=[a_run(b"a")]), Leased(runs=[a_run(b"b")])
+    session.deliver(sent)
+    assert session.frame_to_send(at(1)) is not None
+    session.deliver(unsent)
+    assert session.take_unsent() == [unsent]
+    assert session.take_unsent() == []
+
+
+def test_names_that_nobody_handles_go_out_with_the_newest_counts() -> None:
+    """By queue and name, all in one frame."""
+    session = a_session()
+    session.notify_unhandled("mail", {"welcome": 1, "bye": 2})
+    session.notify_unhandled("mail", {"welcome": 3})
+    session.notify_unhandled("news", {"bye": 4})
+    frame = session.frame_to_send(at(1))
+    assert frame is not None
+    assert frame.unhandled == {("mail", "welcome"): 3, ("mail", "bye"): 2, ("news", "bye"): 4}
+
+
+def test_a_frame_without_jobs_makes_no_room() -> None:
+    """As it took none."""
+    session = a_session()
+    session.handle_window(Window(jobs=10))
+    session.opened([], [])
+    assert session.frame_to_send(at(1)) is not None
+    assert not session.handle_written()

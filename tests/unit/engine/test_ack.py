@@ -202,3 +202,14 @@ def test_single_jobs_far_apart_are_acked_in_one_call(world):
     leased = leases_of(world.lease())
     assert world.ack(leased) == []
     assert completed(world) == [job_id for job_id, _ in leased]
+
+
+def test_acks_that_are_known_to_be_in_order_are_one_run(world, held):
+    """Nobody looks at their ids one by one; the result is that of all others."""
+    ids, deliveries = [job_id for job_id, _ in held[:5]], [delivery for _, delivery in held[:5]]
+    assert decide_ack(world.shard, world.now, ids, deliveries, {}, in_order=True) == []
+    [fact] = world.commit()
+    assert isinstance(fact, JobsCompleted)
+    assert (fact.starts, fact.counts) == ([ids[0]], [5])
+    assert completed(world) == ids
+    world.check()

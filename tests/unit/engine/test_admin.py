@@ -12,14 +12,17 @@ from jobline_server.engine.decide.admin import (
     decide_cancel,
     decide_delete_ended,
     decide_delete_waiting,
+    decide_evict,
     decide_pass_over,
     decide_promote,
     decide_retry,
 )
 from jobline_server.engine.decide.queues import decide_delete_queue
 from jobline_server.engine.endings import EndedChange
-from jobline_server.engine.entries import JobsCancelled
+from jobline_server.engine.entries import JobsCancelled, JobsDeleted
+from jobline_server.engine.operations import CancelledRuns
 from jobline_server.engine.values import AckLevel, JobState, LeaseReason, RevokeReason
+from tests.unit.engine.dependents import child
 from tests.unit.engine.effects_of import revoked_in, take_endings
 from tests.unit.engine.world import World
 
@@ -187,6 +190,28 @@ def test_ended_jobs_become_stale_and_are_deleted(world):
     assert world.queue().kept() == {}
     changes = [ending for ending in take_endings(world.shard) if isinstance(ending, EndedChange)]
     assert [change.state for change in changes] == [JobState.STALE, None]
+
+
+def test_ended_jobs_that_their_queue_has_no_room_for_are_deleted_as_evicted(world):
+    record, state = ended_job(world)
+    decide_evict(world.shard, world.now, "q", state, [(record.id, 1)])
+    assert world.queue().kept() == {}
+    [fact] = world.commit()
+    assert isinstance(fact, JobsDeleted)
+    assert fact.evicted
+
+
+def test_cancelled_jobs_that_can_be_put_back_are_told_with_their_times(world):
+    """Not those that were BLOCKED, nor those that are in no journal."""
+    ready = [world.row(), world.row()]
+    later = world.row(delay_ms=5_000)
+    volatile = world.row(level=AckLevel.MEMORY)
+    blocked = world.push(jobs=[child(ready[0])]).first_id
+    runs = CancelledRuns()
+    ids = [*ready, later, volatile, blocked]
+    assert decide_cancel(world.shard, world.now, ids, runs) == (5, 0, [])
+    due_ms = world.now.wall_ms + 5_000
+    assert runs.jobs().runs == ((ready[0], 2, 0), (later, 1, due_ms))
 
 
 def test_what_is_passed_over_is_stale_and_due_at_once(world):

@@ -15,6 +15,7 @@ from jobline_server.engine.batches import (
     BatchCount,
     BatchCounts,
     BatchSpec,
+    MemberEnd,
 )
 from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.engine.decide.admin import (
@@ -197,3 +198,31 @@ def test_push_into_a_batch_of_a_lost_shard_is_refused_for_now(world):
     with pytest.raises(Refused) as caught:
         world.plain(b"a", options=member(ELSEWHERE))
     assert caught.value.kind is RefusalKind.SHARD_UNAVAILABLE
+
+
+def test_batches_that_were_loaded_are_in_the_order_in_which_they_completed(world):
+    """Of one moment by id; what was not called yet is due."""
+    table = world.shard.batches
+    for batch_id, completed_ms in ((1, 9), (2, 0), (4, 5), (3, 5)):
+        batch = Batch(batch_id, BatchSpec(), 0)
+        batch.completed_ms = completed_ms
+        batch.called = BatchCall.COMPLETE | BatchCall.SUCCESS if batch_id == 4 else BatchCall.NONE
+        table.add(batch)
+    assert list(table.due) == [1, 3]
+    table.finish_loading()
+    assert list(table.completed) == [3, 4, 1]
+    assert table.unfinished() == 1
+
+
+def test_what_a_checkpoint_has_of_a_batch_is_deleted_with_it(world):
+    """A batch, and what was unsent of one that is at home elsewhere."""
+    table, changes = world.shard.batches, world.shard.changes.batches
+    for stored in (False, True):
+        batch = created(world)
+        batch.stored = stored
+        table.remove(batch)
+        table.note_unsent(ELSEWHERE, MemberEnd.DONE, 1)
+        table.unsent[ELSEWHERE].stored = stored
+        table.forget_unsent(ELSEWHERE)
+        assert changes.to_delete == ([batch.id, ELSEWHERE] if stored else [])
+        assert changes.to_write == set()

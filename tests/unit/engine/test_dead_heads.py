@@ -6,7 +6,7 @@ import pytest
 
 from jobline_server.engine.apply.groups import note_record
 from jobline_server.engine.decide.admin import decide_delete_ended, decide_retry
-from jobline_server.engine.group_settings import GroupSettings, OnDeadHead
+from jobline_server.engine.group_settings import NO_GROUP_SETTINGS, GroupSettings, OnDeadHead
 from jobline_server.engine.rules import JobRules
 from jobline_server.engine.values import JobOptions, JobState, Retention
 from tests.unit.engine.test_apply_groups import ONE_TRY, push, recovers, run, settings
@@ -91,3 +91,16 @@ def test_group_that_never_had_a_record_needs_none_deleted(world):
     note_record(world.shard, world.queue().groups.find("g"), 7)
     assert not world.shard.group_records
     assert not world.shard.changes.groups.to_delete
+
+
+def test_record_that_a_checkpoint_has_is_deleted_when_the_group_needs_none(world):
+    push(world, "g")
+    settings(world, HOLD)
+    group, changes = world.queue().groups.find("g"), world.shard.changes.groups
+    [number] = world.shard.group_records
+    assert changes.to_write == {number}
+    group.stored = True
+    settings(world, NO_GROUP_SETTINGS)
+    assert not world.shard.group_records
+    assert (changes.to_write, changes.to_delete) == (set(), [number])
+    assert not group.stored

@@ -256,3 +256,13 @@ def test_waiting_jobs_of_a_tenant_can_be_cancelled(world: FairWorld) -> None:
     world.check()
     assert world.ended()[first][0] is JobState.CANCELLED
     assert world.ids() == [second]
+
+
+def test_tenants_before_one_are_those_that_used_less_and_have_jobs(world: FairWorld) -> None:
+    world.jobs("a", "b", "c", "d")
+    tenants = {tenant.name: tenant for tenant in world.fair.tenants}
+    for at, tenant in enumerate(tenants.values()):
+        tenant.virtual_ns = at
+    assert [tenant.name for tenant in world.fair.before(tenants["c"])] == ["a", "b"]
+    tenants["a"].kinds.clear()
+    assert [tenant.name for tenant in world.fair.before(tenants["c"])] == ["b"]

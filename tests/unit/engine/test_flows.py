@@ -112,3 +112,12 @@ def test_part_is_known_by_its_request_id(world):
     )
     later = Now(world.now.wall_ms, world.now.mono_ms + limits.REQUEST_WINDOW_MS * 3)
     assert known_part(world.shard, later, named) is None
+
+
+def test_children_that_a_job_gets_besides_are_counted_with_the_others(world):
+    checks = FlowChecks(Load(dependencies_max=3))
+    checks.check(world.shard, plain(), 1)
+    checks.check_children(2)
+    with pytest.raises(Refused) as full:
+        checks.check_children(1)
+    assert full.value.kind is RefusalKind.DEPENDENCIES_FULL

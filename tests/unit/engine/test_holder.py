@@ -179,3 +179,11 @@ def test_holder_armed_for_an_earlier_second_is_looked_at_then_and_not_twice():
     wheel.arm(holder, 20_000)
     assert wheel.pop_due(10_000) is None
     assert wheel.pop_due(21_000) is holder
+
+
+def test_leases_of_a_worker_that_sent_something_have_their_full_time_again():
+    holder = Holder("w1", "s1")
+    leased(holder)
+    holder.renew(4_000)
+    assert lost_ids(holder, 8_999) == []
+    assert lost_ids(holder, 9_000) == [1]

@@ -98,3 +98,14 @@ def test_volatile_key_is_never_saved_until_a_durable_one_takes_it_over():
     table.add(TWO, record(3), volatile=True)
     table.forget(9 * HOUR, 9)
     assert set(table.volatile) == set()
+
+
+def test_durable_keys_of_an_hour_are_written_once_each():
+    """Not those that are in no journal, were replaced by others, or are not there any more."""
+    table = KeyTable()
+    table.add(ONE, record(HOUR + 5))
+    table.add(TWO, record(HOUR + 5), volatile=True)
+    assert table.written(1, [ONE, TWO, ONE, b"3" * 16]) == [(ONE, record(HOUR + 5))]
+    table.add(ONE, record(2 * HOUR, first_id=2))
+    assert table.written(1, [ONE]) == []
+    assert table.written(2, [ONE]) == [(ONE, record(2 * HOUR, first_id=2))]

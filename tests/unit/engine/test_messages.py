@@ -264,3 +264,8 @@ def test_messages_are_facts_with_numbers(pair):
     decide_send(pair.sender.shard, pair.sender.now, THERE, [jobs(b"1"), jobs(b"2")])
     (fact,) = pair.sender.commit()
     assert fact == MessagesSent(pair.sender.now.wall_ms, THERE, FIRST, [jobs(b"1"), jobs(b"2")])
+
+
+def test_a_batch_has_the_jobs_of_all_its_messages(pair):
+    pair.send(jobs(b"1", b"2"), jobs(b"3"))
+    assert pair.batch().jobs() == 3

@@ -91,3 +91,10 @@ def test_lengths_are_asked_for_only_where_they_differ():
 def test_values_are_shown_by_their_number_and_size():
     """A failed assertion does not print a megabyte."""
     assert repr(PackedValues.of([b"ab", b"c"])) == "<2 values, 7 bytes>"
+
+
+def test_sums_are_the_bytes_before_each_value_where_they_differ():
+    even, uneven = PackedValues.of([b"ab", b"cd"]), PackedValues.of([b"a", b"", b"bcd"])
+    assert even.sums is None
+    assert uneven.sums is not None
+    assert list(uneven.sums) == [0, 1, 1, 4]

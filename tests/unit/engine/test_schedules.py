@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from jobline_server.engine import limits, schedules
@@ -20,7 +22,7 @@ from jobline_server.engine.decide.schedules import (
     existing_schedule,
 )
 from jobline_server.engine.rules import JobRules
-from jobline_server.engine.schedule import JobTemplate, Overlap
+from jobline_server.engine.schedule import JobTemplate, Overlap, Schedule, ScheduleSettings
 from jobline_server.engine.values import JobOptions, JobState
 from tests.shard_image import image_of
 from tests.unit.engine.schedule_world import EVERY_MS, put, run
@@ -172,3 +174,28 @@ def test_other_jobs_are_no_news_for_a_schedule(world):
     decide_retry(world.shard, world.now, [(record, state)])
     assert schedule.last_job_id != job.id
     assert schedule.is_running()
+
+
+def test_times_of_a_schedule_stay_while_only_its_job_changes():
+    """The next run of one whose times are the same stays where it is."""
+    settings = ScheduleSettings("q", every_ms=5)
+    other_job = replace(settings, job=JobTemplate(payload=b"x"), overlap=Overlap.ALLOW)
+    assert other_job.timing() == settings.timing()
+    for change in (
+        {"every_ms": 6},
+        {"cron": "* * * * *"},
+        {"time_zone": "UTC"},
+        {"start_ms": 1},
+        {"end_ms": 1},
+        {"limit": 1},
+    ):
+        assert replace(settings, **change).timing() != settings.timing()
+
+
+def test_schedule_that_was_loaded_is_found_by_its_last_job(world):
+    """Which may be live still, and then it is to know how that ends."""
+    for name, last_job_id in (("s", 7), ("t", 0)):
+        schedule = Schedule(name, 1, ScheduleSettings("q", every_ms=EVERY_MS))
+        schedule.last_job_id = last_job_id
+        world.shard.schedules.put(schedule)
+    assert {key: one.name for key, one in world.shard.schedules.by_job.items()} == {7: "s"}

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from jobline_server.engine.apply.noted import note_jobs
+import pytest
+
+from jobline_server.engine.apply.noted import note_jobs, note_lot
 from jobline_server.engine.job import Job
 from jobline_server.engine.load import Load
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.shard import Shard
-from jobline_server.engine.snapshots import alike, jobs_noted
-from jobline_server.engine.values import DEFAULT_OPTIONS, Attempt, AttemptOutcome, JobState
+from jobline_server.engine.snapshots import RunsNoted, alike, jobs_noted
+from jobline_server.engine.values import (
+    DEFAULT_OPTIONS,
+    AckLevel,
+    Attempt,
+    AttemptOutcome,
+    JobState,
+)
+from tests.unit.engine.world import World
 
 
 def job(number: int, queue: Queue, state: JobState = JobState.READY) -> Job:
@@ -57,3 +66,30 @@ def test_jobs_that_are_in_no_journal_are_in_no_history() -> None:
     note_jobs(shard, [volatile, stored])
     (noted,) = shard.effects
     assert noted == jobs_noted([stored])
+
+
+def test_members_of_a_lot_are_noted_with_their_lease() -> None:
+    """All of them, as what they are when their queue is deleted."""
+    world = World(Load(keeps_history=True))
+    first_id = world.plain(b"a", b"b", b"c", b"d").first_id
+    world.lease(1)
+    [lot] = world.shard.lots.lots.values()
+    [lease] = lot.leases
+    note_lot(world.shard, lot)
+    assert world.shard.effects == [
+        RunsNoted(lot, JobState.READY, (first_id + 1,), (3,), lot.ready_ms),
+        RunsNoted(lot, JobState.ACTIVE, (first_id,), (1,), lot.ready_ms, lease),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("keeps_history", "level"), [(False, AckLevel.FSYNCED), (True, AckLevel.MEMORY)]
+)
+def test_members_of_a_lot_are_not_noted_without_history_or_journal(
+    *, keeps_history: bool, level: AckLevel
+) -> None:
+    world = World(Load(keeps_history=keeps_history))
+    world.plain(b"a", b"b", level=level)
+    [lot] = world.shard.lots.lots.values()
+    note_lot(world.shard, lot)
+    assert world.shard.effects == []

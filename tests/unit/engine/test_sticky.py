@@ -19,7 +19,7 @@ from jobline_server.engine.holder import Holder
 from jobline_server.engine.lane import size_of
 from jobline_server.engine.rates import RateLimit
 from jobline_server.engine.rules import JobRules
-from jobline_server.engine.sticky import LastSessions, own_fronts, own_names, take_woken
+from jobline_server.engine.sticky import LastSessions, has_own, own_fronts, own_names, take_woken
 from jobline_server.engine.ties import Ties
 from jobline_server.engine.values import JobOptions
 from tests.pushed_rows import NewJob
@@ -197,6 +197,7 @@ def test_own_lanes_are_chosen_by_name_size_and_version(world):
     pushed(world, "a", rules=rules, name="mail")
     session, queue = "session of w1", world.queue()
     assert own_names(queue, session) == {"mail"}
+    assert (has_own(queue, session), has_own(queue, "nobody")) == (True, False)
     found = own_fronts(queue, session, None, None, "1.10")
     assert [lane.name for lane in found[0]] == ["mail"]
     assert own_fronts(queue, session, frozenset({"x"}), None, "1.10") == {}

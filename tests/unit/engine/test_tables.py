@@ -135,6 +135,15 @@ def test_neighbours_are_side_by_side_in_order(ids: Sequence[int], *, neighbours:
     assert are_neighbours(ids) is neighbours
 
 
+@pytest.mark.parametrize(
+    ("ids", "part"),
+    [([], None), ([EDGE], 1), ([2 * EDGE - 1, EDGE], 1), ([EDGE, EDGE - 1], None)],
+)
+def test_part_of_ids_is_the_one_that_holds_them_all(ids: list[int], part: int | None) -> None:
+    assert part_of(ids) == part
+    assert part_of(sorted(ids), in_order=True) == part
+
+
 def test_no_step_moves_all_there_is() -> None:
     """Trial C2: however many there are, what one batch moves is what its part holds."""
     table: IdTable[str] = IdTable()
