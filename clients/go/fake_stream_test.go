@@ -196,3 +196,65 @@ func TestServerThatSendsTooManyJobsIsLeftWithAPause(t *testing.T) {
 		t.Error(said)
 	}
 }
+
+// TestServerThatConfirmsNothingIsLeftAndToldAgain: settles are kept until they are confirmed, and would fill the
+// memory; none is lost.
+func TestServerThatConfirmsNothingIsLeftAndToldAgain(t *testing.T) {
+	t.Parallel()
+	handled := make(chan struct{}, 1_000)
+	var settled atomic.Int64
+	again := make(chan int, 1)
+	s, address := startStreams(t, func(n int, stream joblinev1.JobService_StreamServer) error {
+		opened := &joblinev1.StreamOpened{Session: "s-1", HeartbeatInterval: durationpb.New(10 * time.Second)}
+		if err := stream.Send(&joblinev1.StreamResponse{Opened: opened}); err != nil {
+			return err
+		}
+		if n == 1 {
+			for settled.Load() < 1_000 {
+				run := &joblinev1.LeasedRun{FirstId: uint64(settled.Load() + 1), Delivery: 1, Queue: "q", Payloads: [][]byte{{1}}, LeaseMs: 30_000}
+				if err := stream.Send(&joblinev1.StreamResponse{Runs: []*joblinev1.LeasedRun{run}}); err != nil {
+					return err
+				}
+				select {
+				case <-handled:
+					settled.Add(1)
+				case <-stream.Context().Done():
+					return nil
+				}
+			}
+			return nil
+		}
+		told := 0
+		for told < int(settled.Load()) {
+			frame, err := stream.Recv()
+			if err != nil {
+				return err
+			}
+			for _, settle := range frame.GetSettles() {
+				told += len(settle.GetAckIds()) + len(settle.GetAcks())
+				confirm := &joblinev1.StreamConfirm{Seq: settle.GetSeq()}
+				if err := stream.Send(&joblinev1.StreamResponse{Confirms: []*joblinev1.StreamConfirm{confirm}}); err != nil {
+					return err
+				}
+			}
+		}
+		again <- told
+		return sendAgain(stream, &joblinev1.StreamResponse{})
+	})
+	log := &lockedBuffer{}
+	worker := workerOf(t, address, jobline.WorkerOptions{
+		Concurrency: 1, Window: 1, Logger: slog.New(slog.NewJSONHandler(log, nil)),
+	})
+	jobline.Handle(worker, "q", "", func(context.Context, *jobline.Job[[]byte]) (any, error) {
+		handled <- struct{}{}
+		return nil, nil
+	})
+	start(t, worker)
+	eventually(t, "two streams", func() bool { return s.count() >= 2 })
+	if told := int64(<-again); told != settled.Load() || told > 200 {
+		t.Errorf("%d jobs were settled again, of %d", told, settled.Load())
+	}
+	if said := log.String(); !strings.Contains(said, "the server sends jobs and has not confirmed") {
+		t.Error(said)
+	}
+}

@@ -18,7 +18,7 @@ type Session struct {
 	lines         lines
 	resent        []*joblinev1.StreamSettle
 	window        window
-	largest       window // that was sent
+	largestJobs   int // of all windows: jobs of that time may still be at hand
 	settledBefore map[uint64]uint64
 	held          map[uint64]*Job
 	heldBytes     int64 // of their payloads
@@ -36,23 +36,14 @@ type Session struct {
 	heartbeat   heartbeat
 }
 
-type window struct {
-	jobs  int32
-	bytes int64
-}
-
-// What may be held beyond the largest window: a window shrinks while jobs are on their way, and a lost lease makes
-// room at the server before it is known here.
-const (
-	surplusJobs  = 100
-	surplusBytes = 64 << 20
-	// The longest lease; more milliseconds than that are too many for a time.Duration.
-	leaseMillisMax = int64(12 * time.Hour / time.Millisecond)
-)
+// The longest lease; more milliseconds than that are too many for a time.Duration.
+const leaseMillisMax = int64(12 * time.Hour / time.Millisecond)
 
 // NewSession returns a session that opens its streams with this message.
 func NewSession(opening *joblinev1.StreamOpen, windowJobs int, windowBytes int64) *Session {
-	return &Session{opening: opening, window: window{int32(windowJobs), windowBytes}, held: map[uint64]*Job{}}
+	return &Session{
+		opening: opening, window: window{int32(windowJobs), windowBytes}, largestJobs: windowJobs, held: map[uint64]*Job{},
+	}
 }
 
 // Connect begins a stream: Frames returns its first frame.
@@ -166,16 +157,6 @@ func (s *Session) take(jobs []*Job, leaseMillis int64, isRepeated bool, received
 	}
 }
 
-// hasRoom reports whether the server may send one more job. A correct one may send the largest window again beside what
-// is held: it counts a lease no more that a handler has ended by a call of its own, and the worker holds it until that
-// handler returns.
-func (s *Session) hasRoom() bool {
-	return len(s.held) < s.jobsMax() && s.heldBytes < 2*s.largest.bytes+surplusBytes
-}
-
-// jobsMax returns how many jobs may be held, whatever the server says.
-func (s *Session) jobsMax() int { return 2*int(s.largest.jobs) + surplusJobs }
-
 // isNew reports whether to run a leased job: not one whose lease runs or was settled already. A newer
 // lease ends an older one.
 func (s *Session) isNew(job *Job, received *Received) bool {
@@ -257,7 +238,7 @@ func (s *Session) nextFrame() *joblinev1.StreamRequest {
 	} else if settle := s.settles.take(); settle != nil {
 		frame.Settles, isDue = []*joblinev1.StreamSettle{settle}, true
 	}
-	if !s.isDraining && (s.windowSent == nil || s.window != *s.windowSent) {
+	if !s.isDraining && (s.windowSent == nil || s.windowDue() != *s.windowSent) {
 		s.putWindow(frame)
 		isDue = true
 	}
@@ -265,14 +246,4 @@ func (s *Session) nextFrame() *joblinev1.StreamRequest {
 		return nil
 	}
 	return frame
-}
-
-func (s *Session) putWindow(frame *joblinev1.StreamRequest) {
-	sent := s.window
-	if s.isDraining {
-		sent.jobs = 0
-	}
-	frame.Window = &joblinev1.StreamWindow{MaxInFlight: sent.jobs, MaxInFlightBytes: sent.bytes}
-	s.windowSent = &sent
-	s.largest.jobs, s.largest.bytes = max(s.largest.jobs, sent.jobs), max(s.largest.bytes, sent.bytes)
 }

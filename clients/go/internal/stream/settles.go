@@ -43,6 +43,7 @@ type settles struct {
 	items                 []Item
 	seq                   uint64
 	unconfirmed           map[uint64]*joblinev1.StreamSettle
+	unconfirmedJobs       int
 	mayRepeat             bool // a job may be among those that wait twice, under two leases
 	fences                []func()
 	fenced                map[uint64][]func()
@@ -64,6 +65,13 @@ func (s *settles) fence(passed func()) { s.fences = append(s.fences, passed) }
 
 func (s *settles) hasWaiting() bool { return len(s.ackIDs)+len(s.items)+len(s.fences) > 0 }
 
+// jobs returns how many jobs are settled and not confirmed, sent or not.
+func (s *settles) jobs() int { return len(s.ackIDs) + len(s.items) + s.unconfirmedJobs }
+
+func jobsOf(settle *joblinev1.StreamSettle) int {
+	return len(settle.GetAckIds()) + len(settle.GetAcks()) + len(settle.GetFails()) + len(settle.GetReleases())
+}
+
 // take returns the next settle to send, nil if none is due. Call until it is nil.
 func (s *settles) take() *joblinev1.StreamSettle {
 	if len(s.unconfirmed) >= unconfirmedMax || !s.hasWaiting() {
@@ -82,6 +90,7 @@ func (s *settles) take() *joblinev1.StreamSettle {
 		s.unconfirmed = map[uint64]*joblinev1.StreamSettle{}
 	}
 	s.unconfirmed[s.seq] = settle
+	s.unconfirmedJobs += jobsOf(settle)
 	if len(s.fences) > 0 {
 		if s.fenced == nil {
 			s.fenced = map[uint64][]func(){}
@@ -150,6 +159,7 @@ func (s *settles) confirm(confirm *joblinev1.StreamConfirm) []SettleReport {
 		return nil // a settle that was sent twice may be confirmed twice
 	}
 	delete(s.unconfirmed, confirm.GetSeq())
+	s.unconfirmedJobs -= jobsOf(settle)
 	for _, passed := range s.fenced[confirm.GetSeq()] {
 		passed()
 	}

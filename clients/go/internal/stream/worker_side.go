@@ -107,9 +107,6 @@ func (s *Session) Log(job *Job, line Line) bool {
 	return true
 }
 
-// SetWindow sets how many jobs may be unfinished here at any time; 0 pauses.
-func (s *Session) SetWindow(jobs int) { s.window.jobs = int32(jobs) }
-
 // Drain asks for no more jobs. Settle what is held, then the stream may be half-closed.
 func (s *Session) Drain() { s.isDraining = true }
 

@@ -21,6 +21,9 @@ func (s *Session) wrongIn(frame *joblinev1.StreamResponse) string {
 			return fmt.Sprintf("the server says that %d jobs are held, more than any window", count)
 		}
 	}
+	if len(frame.GetRuns())+len(frame.GetJobs())+len(frame.GetOpened().GetHeldIds()) > 0 && !s.hasConfirmed() {
+		return fmt.Sprintf("the server sends jobs and has not confirmed %d that are settled", s.settles.jobs())
+	}
 	for _, run := range frame.GetRuns() {
 		for _, column := range run.GetHeaderColumns() {
 			if len(column.GetValues()) != len(run.GetPayloads()) {

@@ -13,11 +13,7 @@ from jobline._leased import LeasedJob
 from jobline._printable import printable_line
 from jobline._requests import MESSAGE_BYTES_MAX
 from jobline._stream.settles import SettleReport
-from jobline.errors import ErrorFacts, Internal
 from jobline.v1 import job_service_pb2 as pb
-
-# Beyond twice the window: leases that are told again count twice.
-_SURPLUS_JOBS = 100
 
 # Seconds that a worker stays on a stream that is to end, until its settles are confirmed.
 _PATIENCE_MIN, _PATIENCE_MAX = 30.0, 3_600.0
@@ -64,20 +60,6 @@ class Received:
     goaway: Goaway | None = None
     unhandled: list[tuple[str, str, int]] = field(default_factory=list)
     """Queue, name and number of jobs that wait for a worker with another handler."""
-
-
-def refuse_surplus(frame: pb.StreamResponse, held: int, window: int) -> None:
-    """Raises Internal for far more jobs than were asked for beside those that are held: a server
-    that goes on so would fill the memory. `window` is the largest that was asked for. A correct
-    server may send as many jobs again: it counts a lease no more that a handler has ended by a call
-    of its own, and the worker holds it until that handler returns.
-    """
-    jobs = held + len(frame.jobs) + sum([len(run.payloads) for run in frame.runs])
-    if jobs > 2 * window + _SURPLUS_JOBS:
-        raise Internal(
-            f"the server sent more jobs than were asked for: {jobs} at hand, of {window}",
-            ErrorFacts(reason="WINDOW_EXCEEDED"),
-        )
 
 
 def release_of_lease(

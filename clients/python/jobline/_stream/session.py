@@ -17,6 +17,7 @@ from typing import Unpack
 from jobline._enums import LeaseReason, RevokeReason, known
 from jobline._job_log import LogLevel
 from jobline._leased import LeasedJob
+from jobline._stream.asked_window import AskedWindow
 from jobline._stream.draining import Draining
 from jobline._stream.frames import Goaway, LostLease, Received, goaway_of, interrupted_release
 from jobline._stream.heartbeat import Heartbeat
@@ -35,7 +36,7 @@ class Session:
         self._reports = Reports()
         self._log_lines = LogLines()
         self._resent: list[pb.StreamSettle] = []
-        self._window = (window, window_bytes)
+        self._window = AskedWindow(window, window_bytes)
         self._settled_before: dict[int, int] = {}
         self.held: dict[int, int] = {}  # id → delivery of the leases that are not settled
         self.session = ""
@@ -46,7 +47,6 @@ class Session:
         self._has_stream = False
         self.is_open = False  # and the server has answered on it
         self._must_open = False
-        self._window_sent: tuple[int, int] | None = None
         self._heartbeat = Heartbeat()
 
     # -------------------------------------------------------------------- the life of a stream
@@ -57,7 +57,7 @@ class Session:
         self.is_open = False
         self.goaway = None
         self._must_open = True
-        self._window_sent = None
+        self._window.repeat()
         self._drain.connect()
         self._resent = []
         self._heartbeat.connect(now)
@@ -81,7 +81,10 @@ class Session:
         self._log_lines.clear()
 
     def handle_frame(self, now: float, frame: pb.StreamResponse) -> Received:
-        """Handles a frame of the server; call `frames_to_send` next."""
+        """Handles a frame of the server; call `frames_to_send` next. Raises Internal for far more
+        jobs than were asked for: nothing of the frame counts then.
+        """
+        self._window.refuse_surplus(frame, len(self.held), self._settles.jobs)
         received = Received()
         self._heartbeat.frame_received(now)
         if frame.HasField("opened"):
@@ -185,7 +188,7 @@ class Session:
         if self.held.get(id_) == delivery:
             del self.held[id_]
             self._reports.forget(id_)
-            self._window_sent = None  # any frame has the server look for other jobs
+            self._window.repeat()  # any frame has the server look for other jobs
 
     def fence(self, passed: Callable[[], object]) -> None:
         """Calls `passed` when the server has handled all reports so far."""
@@ -216,7 +219,7 @@ class Session:
 
     def set_window(self, window: int, window_bytes: int) -> None:
         """Sets how much may be unfinished here at any time; 0 jobs pauses."""
-        self._window = (window, window_bytes)
+        self._window.set(window, window_bytes)
 
     def drain(self) -> None:
         """Asks for no more jobs. Settle what is held, and what still comes."""
@@ -275,7 +278,7 @@ class Session:
         frame = pb.StreamRequest(open=self._opening)
         if self.session:
             frame.open.session = self.session
-        self._put_window(frame)
+        self._window.put(frame, self._settles.jobs)
         return frame
 
     def _next_frame(self) -> pb.StreamRequest | None:
@@ -290,11 +293,6 @@ class Session:
         settle = self._resent.pop(0) if self._resent else self._settles.take()
         if settle is not None:
             frame.settles.append(settle)
-        if self._window != self._window_sent:
-            self._put_window(frame)
+        self._window.put(frame, self._settles.jobs)
         self._drain.put(frame)
         return frame if frame.ListFields() else None
-
-    def _put_window(self, frame: pb.StreamRequest) -> None:
-        frame.window.max_in_flight, frame.window.max_in_flight_bytes = self._window
-        self._window_sent = self._window

@@ -56,6 +56,7 @@ class Settles:
         self._items: list[pb.AckItem | pb.FailItem | pb.ReleaseItem] = []
         self._seq = 0
         self._unconfirmed: dict[int, pb.StreamSettle] = {}
+        self._unconfirmed_jobs = 0
         self._fences: list[Callable[[], object]] = []
         self._fenced: dict[int, list[Callable[[], object]]] = {}
 
@@ -76,6 +77,11 @@ class Settles:
         handled all that was sent before.
         """
         self._fences.append(passed)
+
+    @property
+    def jobs(self) -> int:
+        """Number of jobs that are settled and not confirmed, sent or not."""
+        return len(self._ack_ids) + len(self._items) + self._unconfirmed_jobs
 
     @property
     def has_waiting(self) -> bool:
@@ -102,6 +108,7 @@ class Settles:
         if len({id_ for id_, _ in leases}) < len(leases):
             settle = _newest(settle, dict(sorted(leases)))
         self._unconfirmed[self._seq] = settle
+        self._unconfirmed_jobs += _jobs(settle)
         if self._fences:
             self._fenced[self._seq], self._fences = self._fences, []
         return settle
@@ -140,11 +147,17 @@ class Settles:
         settle = self._unconfirmed.pop(confirm.seq, None)
         if settle is None:
             return []  # a settle that was sent twice may be confirmed twice
+        self._unconfirmed_jobs -= _jobs(settle)
         for passed in self._fenced.pop(confirm.seq, ()):
             passed()
         reports = [_report(settle, entry.index, entry.outcome) for entry in confirm.exceptions]
         reports += [_death(settle, index) for index in confirm.dead]
         return [report for report in reports if report is not None]
+
+
+def _jobs(settle: pb.StreamSettle) -> int:
+    items = len(settle.acks) + len(settle.fails) + len(settle.releases)
+    return len(settle.ack_ids) + items
 
 
 def _leases(settle: pb.StreamSettle) -> list[tuple[int, int]]:

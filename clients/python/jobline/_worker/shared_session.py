@@ -15,7 +15,7 @@ from typing import Any, Unpack, cast
 from jobline._enums import SettleOutcome
 from jobline._job_log import LogLevel
 from jobline._leased import LeasedJob
-from jobline._stream.frames import Received, interrupted_release, refuse_surplus
+from jobline._stream.frames import Received, interrupted_release
 from jobline._stream.reports import Report
 from jobline._stream.session import Session
 from jobline._stream.settles import SettleKind, SettleReport
@@ -170,7 +170,6 @@ class SharedSession:
         with self._lock:
             # What was settled before this frame arrived must not count as held.
             self._take_outcomes()
-            refuse_surplus(frame, len(self._session.held), self._window.largest)
             received = self._session.handle_frame(now, frame)
             if received.opened:
                 self.down_since = None

@@ -33,8 +33,6 @@ class Window:
         self._finished = 0
         self._rate = 0.0
         self._wanted = min(fixed if fixed is not None else runners, WINDOW_MAX)
-        self.largest = self._wanted
-        """The largest size so far: jobs of that time may still be at hand."""
         self._held_back = 0
         self._has_changed = False
 
@@ -75,5 +73,4 @@ class Window:
             return False
         changed = wanted != self._wanted
         self._wanted = wanted
-        self.largest = max(self.largest, wanted)
         return changed

@@ -1,6 +1,5 @@
 import { create } from "@bufbuild/protobuf";
 import { messageMilliseconds } from "../duration.js";
-import { Internal } from "../errors.js";
 import type { LeasedJob, LeasedRun } from "../v1/job_pb.js";
 import {
   ReleaseItemSchema,
@@ -8,7 +7,6 @@ import {
   type RevokeReason,
   type StreamGoaway,
   type StreamOpened,
-  type StreamResponse,
   type UnhandledName,
 } from "../v1/job_service_pb.js";
 import type { SettleItem, SettleReport } from "./settles.js";
@@ -62,23 +60,6 @@ const PATIENCE_MAX = 3_600_000;
  */
 export function goawayPatience({ closeTime }: StreamGoaway, wall: number): number {
   return Math.min(Math.max(messageMilliseconds(closeTime) - wall, PATIENCE_MIN), PATIENCE_MAX);
-}
-
-/** Jobs beyond twice the largest window that are taken: two sides never agree to the job. */
-const SURPLUS_JOBS = 100;
-
-/**
- * Throws Internal if a frame brings far more jobs than were asked for beside those that are held: a server that goes on
- * so would fill the memory. Nothing of such a frame counts. `window` is the largest that was asked for. A correct
- * server may send as many jobs again: it counts a lease no more that a handler has ended by a call of its own, and
- * the worker holds it until that handler returns.
- */
-export function refuseTooMany({ jobs, runs }: StreamResponse, held: number, window: number): void {
-  const count = runs.reduce((sum, { payloads }) => sum + payloads.length, held + jobs.length);
-  if (count <= 2 * window + SURPLUS_JOBS) return;
-  throw new Internal(`the server sent more jobs than were asked for: ${count} at hand, of ${window}`, {
-    reason: "WINDOW_EXCEEDED",
-  });
 }
 
 /** Returns the leases that a resumed session still has, by id. */

@@ -11,6 +11,7 @@ import {
   type StreamRevoke,
   type StreamSettle,
 } from "../v1/job_service_pb.js";
+import { AskedWindow } from "./asked_window.js";
 import { Heartbeat } from "./heartbeat.js";
 import { type LogEntry, LogLines } from "./log_lines.js";
 import { heldOf, interruptedRelease, partOfRun, type Received } from "./received.js";
@@ -29,6 +30,7 @@ export class Session {
   private readonly reports = new Reports();
   private readonly logLines = new LogLines();
   private readonly heartbeat = new Heartbeat();
+  private readonly window: AskedWindow;
   private resent: StreamSettle[] = [];
   private settledBefore = new Map<bigint, bigint>();
   /** id → delivery of the leases that are not settled. */
@@ -41,22 +43,23 @@ export class Session {
   /** Whether the server has answered on the current stream. */
   isOpen = false;
   private mustOpen = false;
-  private isWindowSent = false;
   private isDrainSent = false;
 
   /** Begins a session with its opening frame. */
   constructor(
     private readonly opening: StreamOpen,
-    private window: number,
-    private readonly windowBytes: number,
-  ) {}
+    window: number,
+    windowBytes: number,
+  ) {
+    this.window = new AskedWindow(window, windowBytes);
+  }
 
   /** Begins a stream: `nextFrame` returns its first frame. */
   connect(now: number): void {
     this.hasStream = true;
     this.isOpen = false;
     this.mustOpen = true;
-    this.isWindowSent = false;
+    this.window.repeat();
     this.isDrainSent = false;
     this.resent = [];
     this.heartbeat.connect(now);
@@ -81,8 +84,9 @@ export class Session {
     this.logLines.clear();
   }
 
-  /** Handles a frame of the server; ask for `nextFrame` next. */
+  /** Handles a frame of the server; ask for `nextFrame` next. Throws Internal for far too many jobs. */
   handleFrame(now: number, frame: StreamResponse): Received {
+    this.window.refuseSurplus(frame, this.held.size, this.settles.jobs);
     const { jobs, runs, unhandled } = frame;
     const received: Received = { jobs: [], runs: [], lost: [], reports: [], fences: [], unhandled };
     this.heartbeat.frameReceived(now);
@@ -193,7 +197,7 @@ export class Session {
     if (this.held.get(id) !== delivery) return;
     this.held.delete(id);
     this.reports.forget(id);
-    this.isWindowSent = false; // any frame has the server look for other jobs
+    this.window.repeat(); // any frame has the server look for other jobs
   }
 
   /** Has a frame of the server bring this number when it has handled all that was said so far. */
@@ -213,8 +217,7 @@ export class Session {
 
   /** Sets how many jobs may be unfinished here at any time; 0 pauses. */
   setWindow(window: number): void {
-    this.window = window;
-    this.isWindowSent = false;
+    this.window.set(window);
   }
 
   /** Asks for no more jobs. */
@@ -263,7 +266,7 @@ export class Session {
   private openFrame(): StreamRequest {
     this.mustOpen = false;
     const frame = create(StreamRequestSchema, { open: { ...this.opening, session: this.session } });
-    this.putWindow(frame);
+    this.window.put(frame, this.settles.jobs);
     return frame;
   }
 
@@ -277,24 +280,13 @@ export class Session {
     }
     const settle = this.resent.shift() ?? this.settles.take();
     if (settle) frame.settles.push(settle);
-    const mustPutWindow = !this.isWindowSent;
-    if (mustPutWindow) this.putWindow(frame);
+    const isWindowPut = this.window.put(frame, this.settles.jobs);
     const mustDrain = this.isDraining && !this.isDrainSent;
     if (mustDrain) {
       frame.drain = true;
       this.isDrainSent = true;
     }
-    const isDue = settle || mustPutWindow || mustDrain || now >= this.nextDeadline();
+    const isDue = settle || isWindowPut || mustDrain || now >= this.nextDeadline();
     return isDue ? frame : undefined;
-  }
-
-  private putWindow(frame: StreamRequest): void {
-    const { window, windowBytes } = this;
-    frame.window = {
-      $typeName: "jobline.v1.StreamWindow",
-      maxInFlight: window,
-      maxInFlightBytes: BigInt(windowBytes),
-    };
-    this.isWindowSent = true;
   }
 }

@@ -13,7 +13,7 @@ const ITEMS_MAX = 10_000;
 /** Results and errors of one settle; far below what a server takes in one message, and one always fits. */
 const ITEM_BYTES_MAX = 2 << 20;
 /** Settles sent and not confirmed, above which new ones gather. */
-const UNCONFIRMED_MAX = 16;
+export const UNCONFIRMED_MAX = 16;
 
 /** An ack with a result, a fail, or a release. */
 export type SettleItem =
@@ -44,6 +44,7 @@ export class Settles {
   private items: SettleItem[] = [];
   private seq = 0;
   private readonly unconfirmed = new Map<bigint, StreamSettle>();
+  private unconfirmedJobs = 0;
   private fences: number[] = [];
   private readonly fenced = new Map<bigint, number[]>();
 
@@ -61,6 +62,11 @@ export class Settles {
   /** Has `handleConfirm` return this number when the server has handled all that was sent before. */
   fence(number: number): void {
     this.fences.push(number);
+  }
+
+  /** How many jobs are settled and not confirmed, sent or not. */
+  get jobs(): number {
+    return this.ackIds.length + this.items.length + this.unconfirmedJobs;
   }
 
   /** Whether a settle waits to be sent. */
@@ -87,6 +93,7 @@ export class Settles {
     this.takeItems(settle, ITEMS_MAX - count);
     keepNewest(settle);
     this.unconfirmed.set(seq, settle);
+    this.unconfirmedJobs += jobsIn(settle);
     if (this.fences.length > 0) {
       this.fenced.set(seq, this.fences);
       this.fences = [];
@@ -134,6 +141,7 @@ export class Settles {
     const settle = this.unconfirmed.get(confirm.seq);
     if (!settle) return { reports: [], fences: [] }; // one that was sent twice may be confirmed twice
     this.unconfirmed.delete(confirm.seq);
+    this.unconfirmedJobs -= jobsIn(settle);
     const fences = this.fenced.get(confirm.seq) ?? [];
     this.fenced.delete(confirm.seq);
     // Once for each lease, however often a server says it.
@@ -154,6 +162,10 @@ function sizeOf(item: SettleItem): number {
   if (item.kind === "release") return 32;
   const { error } = item.item;
   return (error?.message.length ?? 0) + (error?.stack.length ?? 0) + (error?.details.length ?? 0);
+}
+
+function jobsIn({ ackIds, acks, fails, releases }: StreamSettle): number {
+  return ackIds.length + acks.length + fails.length + releases.length;
 }
 
 function leasesOf(settle: StreamSettle): [bigint, bigint][] {

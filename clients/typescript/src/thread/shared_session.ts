@@ -1,5 +1,5 @@
 import { fromBinary } from "@bufbuild/protobuf";
-import { interruptedRelease, type Received, refuseTooMany } from "../stream/received.js";
+import { interruptedRelease, type Received } from "../stream/received.js";
 import { Session } from "../stream/session.js";
 import type { SettleItem, SettleReport } from "../stream/settles.js";
 import { MEASURE_EVERY, Window } from "../stream/window.js";
@@ -45,15 +45,12 @@ export class SharedSession {
   /** Whether it takes no more jobs. */
   isDraining = false;
   private isPaused = false;
-  /** The largest window so far: jobs of that time may still be at hand. */
-  private windowMax: number;
   /** Jobs by outcome, for the health port. */
   readonly settled = Object.fromEntries(OUTCOMES.map((name) => [name, 0])) as Record<OutcomeName, number>;
 
   /** Makes the session of a worker. */
   constructor(settings: StreamSettings) {
     this.window = new Window(performance.now(), settings.runners, settings.window);
-    this.windowMax = this.window.size;
     const opening = fromBinary(StreamOpenSchema, settings.opening);
     this.session = new Session(opening, this.window.size, settings.windowBytes);
     this.counters = new BigInt64Array(settings.counters);
@@ -83,7 +80,6 @@ export class SharedSession {
   /** Handles a frame of the server and returns what it brought. Throws Internal for far too many jobs. */
   handleFrame(frame: StreamResponse): Received {
     const now = performance.now();
-    refuseTooMany(frame, this.session.held.size, this.windowMax);
     const received = this.session.handleFrame(now, frame);
     if (this.isDraining || this.isPaused) this.releaseReceived(received);
     for (const report of received.reports) this.countLate(report);
@@ -163,7 +159,6 @@ export class SharedSession {
   /** Adapts the window to the work. */
   measure(now: number): void {
     if (this.window.measure(now, this.finished) && !this.isPaused) this.session.setWindow(this.window.size);
-    this.windowMax = Math.max(this.windowMax, this.window.size);
     this.updateCounters();
   }
 
