@@ -126,7 +126,7 @@ start types make types
 step gen-check make gen-check
 step lint make lint
 end types
-# The tests run once, in the order of this commit; meanwhile the rooms' coverage is measured.
+# The tests run once, in the order of this commit; meanwhile the coverage of two rooms is measured.
 step test-rooms env COVERAGE=1 make test-rooms
 end pipeline-setup
 # Each history has a core for minutes, while the tests of these clients mostly wait.

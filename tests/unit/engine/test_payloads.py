@@ -142,3 +142,8 @@ def test_payloads_are_equal_where_payloads_and_columns_are():
     assert one != Payloads.of([b"a"])
     assert one != payloads_of([(b"a", "1", "2", "l")])
     assert (one == [b"a"]) is False
+
+
+def test_none_fit_where_there_is_less_than_no_room():
+    """As after a change of settings that left more than is allowed now."""
+    assert Payloads.of([b"a", b"bc"]).fitting(0, 2, -1) == 0
