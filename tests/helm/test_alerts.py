@@ -112,6 +112,18 @@ def test_alerts_fire_when_they_should(folder, fires):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.parametrize("last", [{"jobline_backup_last_success_timestamp_seconds": "0x3000"}, {}])
+def test_a_server_that_never_had_a_backup_counts_from_its_start(folder, last):
+    """Also where it could not ask its destination, and has no time of a backup at all."""
+    fires = {"jobline_start_time_seconds": "60x3000", **last}
+    case = {**CASES["JoblineBackupOld"], "fires": fires}
+    tests = [test_of("JoblineBackupOld", case, fires=True)]
+    document = {"rule_files": ["rules.yaml"], "evaluation_interval": "1m", "tests": tests}
+    (folder / "tests.yaml").write_text(yaml.safe_dump(document))
+    done = run(tool("promtool"), "test", "rules", folder / "tests.yaml")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_each_alert_has_a_runbook():
     """A section of docs/operations.md, to which its annotation leads."""
     page = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
