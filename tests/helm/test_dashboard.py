@@ -25,6 +25,7 @@ OF_SETTINGS = {
     "jobline_backup_failures_total": "backup_to",
     "jobline_tls_certificate_expiry_timestamp_seconds": "tls_certificate",
     "jobline_auth_refused_total": "auth",
+    "jobline_auth_file_wrong": "auth",
 }
 # What comes with the scaler of KEDA, and only of queues with an objective.
 OF_SCALER = {"jobline_queue_workers_needed"}
