@@ -46,6 +46,28 @@ BAD: list[tuple[Object, str]] = [
     ({"resources": {"limit": {}}}, "limit"),
     ({"extraEnv": [{"nam": "A"}]}, "nam"),
     ({"extraEnv": [{"name": "A", "value": 1}]}, "value"),
+    ({"podLabels": {"app.kubernetes.io/name": "x"}}, "podLabels has app.kubernetes.io/name"),
+    (
+        {"podLabels": {"app.kubernetes.io/component": "x"}},
+        "podLabels has app.kubernetes.io/component",
+    ),
+    ({"podAnnotations": {"checksum/settings": "x"}}, "podAnnotations has checksum/settings"),
+    (
+        {"serviceMonitor": {"labels": {"helm.sh/chart": "x"}}},
+        "serviceMonitor.labels has helm.sh/chart",
+    ),
+    (
+        {"prometheusRule": {"labels": {"app.kubernetes.io/version": "x"}}},
+        "prometheusRule.labels has app.kubernetes.io/version",
+    ),
+    (
+        {"grafanaDashboard": {"labels": {"app.kubernetes.io/managed-by": "x"}}},
+        "grafanaDashboard.labels has app.kubernetes.io/managed-by",
+    ),
+    (
+        {"prometheusRule": {"alertLabels": {"severity": "page"}}},
+        "prometheusRule.alertLabels has severity",
+    ),
     ({"podSecurity": {"runAsUser": 0}}, "runAsUser"),
     ({"podSecurity": {"privileged": True}}, "privileged"),
     ({"securityContext": {}}, "securityContext"),

@@ -47,8 +47,28 @@ backup_keep = {{ int64 .keep }}
 {{- end }}
 {{- end -}}
 
+{{/* Refuses keys that the chart writes itself: one that stands twice may be read either way. By a template,
+     as Helm 4 names another value than the one at fault where a schema refuses a name. dict where, given, own. */}}
+{{- define "jobline.refuseOwn" -}}
+{{- range $key, $_ := .given -}}
+{{- if has $key $.own -}}
+{{- fail (printf "%s has %s, which the chart sets itself" $.where $key) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{/* Values that do not go together, each refused by name. */}}
 {{- define "jobline.refusals" -}}
+{{- $labels := keys (include "jobline.labels" . | fromYaml) -}}
+{{- $ofPods := append (keys (include "jobline.selectorLabels" . | fromYaml)) "app.kubernetes.io/component" -}}
+{{- include "jobline.refuseOwn" (dict "where" "podLabels" "given" .Values.podLabels "own" $ofPods) -}}
+{{- include "jobline.refuseOwn" (dict "where" "podAnnotations" "given" .Values.podAnnotations "own" (list "checksum/settings")) -}}
+{{- range $where := list "serviceMonitor" "prometheusRule" "grafanaDashboard" -}}
+{{- $given := (get $.Values $where).labels -}}
+{{- include "jobline.refuseOwn" (dict "where" (printf "%s.labels" $where) "given" $given "own" $labels) -}}
+{{- end -}}
+{{- $ofAlerts := list "severity" "alertname" -}}
+{{- include "jobline.refuseOwn" (dict "where" "prometheusRule.alertLabels" "given" .Values.prometheusRule.alertLabels "own" $ofAlerts) -}}
 {{- if and .Values.tls.clientCa.existingSecret (not .Values.tls.existingSecret) -}}
 {{- fail "tls.clientCa needs tls.existingSecret: certificates of clients are asked for over TLS alone" -}}
 {{- end -}}
