@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import runpy
 
 import pytest
 import yaml
 
-from tests.helm.rendering import CHART, HELMS, Object, run, tool
+from tests.helm.rendering import CHART, HELMS, ROOT, Object, run, tool
 
 WORKER = {"repository": "w", "tag": "1"}
 BAD: list[tuple[Object, str]] = [
@@ -46,6 +47,7 @@ BAD: list[tuple[Object, str]] = [
     ({"resources": {"limit": {}}}, "limit"),
     ({"extraEnv": [{"nam": "A"}]}, "nam"),
     ({"extraEnv": [{"name": "A", "value": 1}]}, "value"),
+    ({"extraEnv": [{"name": "jobline_data", "value": "/tmp"}]}, "extraEnv has jobline_data"),
     ({"podLabels": {"app.kubernetes.io/name": "x"}}, "podLabels has app.kubernetes.io/name"),
     (
         {"podLabels": {"app.kubernetes.io/component": "x"}},
@@ -143,6 +145,20 @@ def test_a_wrong_value_is_refused_by_name(helm, values, said, tmp_path):
     done = run(tool(helm), "template", "jobs", CHART, "--values", file)
     assert done.returncode != 0
     assert said in done.stderr
+
+
+DECIDED = sorted(runpy.run_path(str(ROOT / "scripts" / "chart_values.py"))["OF_THE_CHART"])
+
+
+@pytest.mark.parametrize("setting", [*DECIDED, "config"])
+def test_variables_cannot_set_what_other_values_decide(setting, tmp_path):
+    """A variable wins over the settings file: data would lie beside the volume, and be lost."""
+    name = f"JOBLINE_{setting.upper()}"
+    file = tmp_path / "values.yaml"
+    file.write_text(yaml.safe_dump({"extraEnv": [{"name": name, "value": "x"}]}))
+    done = run(tool("helm4"), "template", "jobs", CHART, "--values", file)
+    assert done.returncode != 0
+    assert f"extraEnv has {name}, which other values of the chart decide" in done.stderr
 
 
 def test_every_object_of_the_schema_is_closed_and_described():

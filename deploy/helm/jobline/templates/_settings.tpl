@@ -75,6 +75,11 @@ backup_keep = {{ int64 .keep }}
 {{- if and .Values.prometheusRule.enabled (not .Values.serviceMonitor.enabled) -}}
 {{- fail "prometheusRule needs serviceMonitor.enabled: its alerts are about the metrics that it scrapes" -}}
 {{- end -}}
+{{- range .Values.extraEnv -}}
+{{- if regexMatch "(?i)^JOBLINE_(CONFIG|DATA|LISTEN|HTTP|HEALTH_LISTEN|UNIX_SOCKET|AUTH|TLS_(CERTIFICATE|KEY|CLIENT_CA)|BACKUP_(TO|EVERY_SECONDS|KEEP))$" .name -}}
+{{- fail (printf "extraEnv has %s, which other values of the chart decide" .name) -}}
+{{- end -}}
+{{- end -}}
 {{- $certificate := .Values.tls.clientCertificate.existingSecret -}}
 {{- $asks := .Values.tls.clientCa.existingSecret -}}
 {{- if and .Values.serviceMonitor.enabled $asks (not $certificate) -}}
