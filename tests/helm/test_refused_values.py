@@ -48,6 +48,8 @@ BAD: list[tuple[Object, str]] = [
     ({"extraEnv": [{"nam": "A"}]}, "nam"),
     ({"extraEnv": [{"name": "A", "value": 1}]}, "value"),
     ({"extraEnv": [{"name": "jobline_data", "value": "/tmp"}]}, "extraEnv has jobline_data"),
+    ({"backup": {"to": "s3://key:se/cr:et@bucket"}}, "backup.to has a password"),
+    ({"config": {"history": "sftp://me:1234@host/x"}}, "config.history has a password"),
     ({"podLabels": {"app.kubernetes.io/name": "x"}}, "podLabels has app.kubernetes.io/name"),
     (
         {"podLabels": {"app.kubernetes.io/component": "x"}},
@@ -145,6 +147,18 @@ def test_a_wrong_value_is_refused_by_name(helm, values, said, tmp_path):
     done = run(tool(helm), "template", "jobs", CHART, "--values", file)
     assert done.returncode != 0
     assert said in done.stderr
+
+
+@pytest.mark.parametrize(
+    "url", ["abfs://box@account/x", "s3://bucket/a:b", "hdfs://node:8020/a@b", "sftp://me@host/x"]
+)
+def test_a_url_without_a_password_is_taken(url, tmp_path):
+    values = {"backup": {"enabled": True, "to": url}, "config": {"history": url}}
+    file = tmp_path / "values.yaml"
+    file.write_text(yaml.safe_dump(values))
+    done = run(tool("helm4"), "template", "jobs", CHART, "--values", file)
+    assert done.returncode == 0, done.stderr
+    assert f'backup_to = "{url}"' in done.stdout
 
 
 DECIDED = sorted(runpy.run_path(str(ROOT / "scripts" / "chart_values.py"))["OF_THE_CHART"])

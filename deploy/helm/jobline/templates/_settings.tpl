@@ -80,6 +80,13 @@ backup_keep = {{ int64 .keep }}
 {{- fail (printf "extraEnv has %s, which other values of the chart decide" .name) -}}
 {{- end -}}
 {{- end -}}
+{{- /* A password may have a slash that should be escaped; a number before a slash is a port. */ -}}
+{{- $password := "://[^/@:]*:([0-9]*[^0-9/@][^@]*|[0-9]+)@" -}}
+{{- range $name, $url := dict "backup.to" .Values.backup.to "config.history" .Values.config.history -}}
+{{- if regexMatch $password (default "" $url) -}}
+{{- fail (printf "%s has a password in it, and would be in a ConfigMap for all to read: credentials belong into environment variables, from backup.existingSecret or extraEnv" $name) -}}
+{{- end -}}
+{{- end -}}
 {{- $certificate := .Values.tls.clientCertificate.existingSecret -}}
 {{- $asks := .Values.tls.clientCa.existingSecret -}}
 {{- if and .Values.serviceMonitor.enabled $asks (not $certificate) -}}
