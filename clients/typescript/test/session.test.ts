@@ -152,15 +152,51 @@ test("outcomes that came too late are reported by kind, and deaths with their er
   );
 });
 
-test("a drained session half-closes when all is sent", () => {
+test("a drained session half-closes when all is sent and the drain is confirmed", () => {
   const session = begun();
   receive(session, 0, run(1n, 1));
   session.drain();
-  assert.ok(framesOf(session, 0).some((frame) => frame.drain));
-  assert.ok(!session.mayHalfClose);
+  const [drain, fence] = framesOf(session, 0);
+  assert.ok(drain?.drain && drain.settles.length === 0);
+  assert.equal(fence?.settles.length, 1, "its confirm comes behind the last job");
   session.ack(1n, 1n);
   framesOf(session, 0);
+  assert.ok(!session.mayHalfClose);
+  receive(session, 0, { confirms: [{ seq: 1n }] });
   assert.ok(session.mayHalfClose && !session.isOver);
+  receive(session, 0, { confirms: [{ seq: 2n }] });
+  assert.ok(session.isOver);
+});
+
+test("a job that was on its way at the drain can be given back", () => {
+  const session = begun();
+  session.drain();
+  framesOf(session, 0);
+  assert.ok(!session.mayHalfClose);
+  assert.equal(receive(session, 0, run(1n, 1)).runs.length, 1);
+  session.settle(interruptedRelease(1n, 1n));
+  receive(session, 0, { confirms: [{ seq: 1n }] });
+  assert.ok(!session.mayHalfClose, "its release is not sent yet");
+  assert.equal(framesOf(session, 0)[0]?.settles[0]?.releases[0]?.id, 1n);
+  assert.ok(session.mayHalfClose);
+});
+
+test("a confirm of the stream before is none of this drain", () => {
+  const session = begun();
+  session.drain();
+  framesOf(session, 0);
+  session.disconnect();
+  session.connect(100);
+  framesOf(session, 100);
+  receive(session, 100, { opened: { session: "s", resumed: true, heartbeatInterval: INTERVAL } });
+  const [first, second] = framesOf(session, 100);
+  assert.ok(first?.drain);
+  assert.equal(first.settles[0]?.seq, 1n);
+  receive(session, 100, { confirms: [{ seq: 1n }] });
+  assert.ok(!session.mayHalfClose);
+  assert.equal(second?.settles[0]?.seq, 2n);
+  receive(session, 100, { confirms: [{ seq: 2n }] });
+  assert.ok(session.mayHalfClose);
 });
 
 test("the window follows the work, and returns to the runners when the worker is idle", () => {

@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { defineJob, type JobOptions } from "@jobline/client";
-import type { Job } from "@jobline/client/v1";
+import { fromBinary } from "@bufbuild/protobuf";
+import { defineJob, type JobOptions, Worker } from "@jobline/client";
+import { type Job, StreamRequestSchema } from "@jobline/client/v1";
+import { confirmAll, fakeServer, say } from "./fake_server.js";
 import { Record, WorkerProcess } from "./processes.js";
 import { serverAndClient, storedJob, TestLogger, until, workerOf } from "./server.js";
 
@@ -30,6 +32,27 @@ test("a drain finishes what runs, gives back the rest, loses and repeats nothing
   }
   for await (const end of client.waitAll(pushed.map(({ id }) => id))) assert.equal(end.state, "completed");
   assert.deepEqual([...new Set(runs.values())], [1]);
+});
+
+test("a job that was on its way at the drain is given back before the stream is half-closed", async () => {
+  const released: bigint[] = [];
+  const target = await fakeServer({
+    Stream: (call) => {
+      call.on("data", (bytes: Buffer) => {
+        const { drain, settles } = fromBinary(StreamRequestSchema, bytes);
+        for (const { releases } of settles) released.push(...releases.map(({ id }) => id));
+        const payloads = [Buffer.from("1")];
+        if (drain)
+          say(call, { runs: [{ firstId: 7n, delivery: 1n, leaseMs: 30_000n, queue: "q", payloads }] });
+      });
+      confirmAll(call);
+      say(call, { opened: { session: "s", heartbeatInterval: { seconds: 10n } } });
+    },
+  });
+  const worker = new Worker({ target, logger: new TestLogger() }).handle("q", () => assert.fail("it began"));
+  await worker.start();
+  await worker.stop();
+  assert.deepEqual(released, [7n]);
 });
 
 test("a stop aborts handlers after the soft stop, and gives back those that ignore it", async () => {

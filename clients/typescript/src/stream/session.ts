@@ -12,6 +12,7 @@ import {
   type StreamSettle,
 } from "../v1/job_service_pb.js";
 import { AskedWindow } from "./asked_window.js";
+import { Draining } from "./draining.js";
 import { Heartbeat } from "./heartbeat.js";
 import { type LogEntry, LogLines } from "./log_lines.js";
 import { heldOf, interruptedRelease, partOfRun, type Received } from "./received.js";
@@ -37,13 +38,14 @@ export class Session {
   readonly held = new Map<bigint, bigint>();
   /** The id of the session at the server. */
   private session = "";
-  private isDraining = false;
+  private readonly draining = new Draining();
+  /** Fences that the frame at hand has passed. */
+  private passed: number[] = [];
   // State of the current stream, if there is one.
   private hasStream = false;
   /** Whether the server has answered on the current stream. */
   isOpen = false;
   private mustOpen = false;
-  private isDrainSent = false;
 
   /** Begins a session with its opening frame. */
   constructor(
@@ -60,7 +62,7 @@ export class Session {
     this.isOpen = false;
     this.mustOpen = true;
     this.window.repeat();
-    this.isDrainSent = false;
+    this.draining.connect();
     this.resent = [];
     this.heartbeat.connect(now);
   }
@@ -89,12 +91,11 @@ export class Session {
     this.window.refuseSurplus(frame, this.held.size, this.settles.jobs);
     const { jobs, runs, unhandled } = frame;
     const received: Received = { jobs: [], runs: [], lost: [], reports: [], fences: [], unhandled };
+    this.passed = received.fences;
     this.heartbeat.frameReceived(now);
     if (frame.opened) this.handleOpened(now, frame.opened, received);
     for (const confirm of frame.confirms) {
-      const { reports, fences } = this.settles.handleConfirm(confirm);
-      for (const report of reports) received.reports.push(report);
-      for (const fence of fences) received.fences.push(fence);
+      for (const report of this.settles.handleConfirm(confirm)) received.reports.push(report);
     }
     if (this.settledBefore.size > 0 && !this.settles.hasUnconfirmed) this.settledBefore.clear();
     for (const run of runs) this.takeRun(run, received);
@@ -202,7 +203,7 @@ export class Session {
 
   /** Has a frame of the server bring this number when it has handled all that was said so far. */
   fence(number: number): void {
-    this.settles.fence(number);
+    this.settles.fence(() => this.passed.push(number));
   }
 
   /** Reports something of a job, unless its lease was lost. */
@@ -222,13 +223,13 @@ export class Session {
 
   /** Asks for no more jobs. */
   drain(): void {
-    this.isDraining = true;
+    this.draining.isWanted = true;
   }
 
-  /** Whether the session is drained and everything settled was sent. */
+  /** Whether the drain is confirmed, so that nothing is on its way here, and everything settled was sent. */
   get mayHalfClose(): boolean {
     const isUnsent = this.resent.length > 0 || this.reports.hasWaiting || this.logLines.hasWaiting;
-    return this.isDrainSent && this.held.size === 0 && !isUnsent && !this.settles.hasWaiting;
+    return this.draining.isConfirmed && this.held.size === 0 && !isUnsent && !this.settles.hasWaiting;
   }
 
   /** Whether nothing is held and the server has confirmed every settle. */
@@ -238,7 +239,7 @@ export class Session {
 
   /** Whether the session drains and everything is confirmed. */
   get isOver(): boolean {
-    return this.isDraining && this.isConfirmed;
+    return this.draining.isWanted && this.isConfirmed;
   }
 
   /** Returns the next frame that is due, if there is one. Call until there is none. */
@@ -278,15 +279,12 @@ export class Session {
       frame.logs = this.logLines.take();
       return frame;
     }
+    this.draining.ask(this.settles);
     const settle = this.resent.shift() ?? this.settles.take();
     if (settle) frame.settles.push(settle);
     const isWindowPut = this.window.put(frame, this.settles.jobs);
-    const mustDrain = this.isDraining && !this.isDrainSent;
-    if (mustDrain) {
-      frame.drain = true;
-      this.isDrainSent = true;
-    }
-    const isDue = settle || isWindowPut || mustDrain || now >= this.nextDeadline();
+    const isDrainPut = this.draining.put(frame);
+    const isDue = settle || isWindowPut || isDrainPut || now >= this.nextDeadline();
     return isDue ? frame : undefined;
   }
 }

@@ -45,8 +45,8 @@ export class Settles {
   private seq = 0;
   private readonly unconfirmed = new Map<bigint, StreamSettle>();
   private unconfirmedJobs = 0;
-  private fences: number[] = [];
-  private readonly fenced = new Map<bigint, number[]>();
+  private fences: (() => void)[] = [];
+  private readonly fenced = new Map<bigint, (() => void)[]>();
 
   /** Adds a job that is done, without a result. */
   ack(id: bigint, delivery: bigint): void {
@@ -59,9 +59,12 @@ export class Settles {
     this.items.push(item);
   }
 
-  /** Has `handleConfirm` return this number when the server has handled all that was sent before. */
-  fence(number: number): void {
-    this.fences.push(number);
+  /**
+   * Calls `passed` when the server has confirmed the next settle, which may be empty: it has handled all that was sent
+   * before.
+   */
+  fence(passed: () => void): void {
+    this.fences.push(passed);
   }
 
   /** How many jobs are settled and not confirmed, sent or not. */
@@ -136,13 +139,13 @@ export class Settles {
     return leases;
   }
 
-  /** Forgets a confirmed settle; returns a report for each lease that was not DONE, and passed fences. */
-  handleConfirm(confirm: StreamConfirm): { reports: SettleReport[]; fences: number[] } {
+  /** Forgets a confirmed settle; returns a report for each lease that was not DONE. */
+  handleConfirm(confirm: StreamConfirm): SettleReport[] {
     const settle = this.unconfirmed.get(confirm.seq);
-    if (!settle) return { reports: [], fences: [] }; // one that was sent twice may be confirmed twice
+    if (!settle) return []; // one that was sent twice may be confirmed twice
     this.unconfirmed.delete(confirm.seq);
     this.unconfirmedJobs -= jobsIn(settle);
-    const fences = this.fenced.get(confirm.seq) ?? [];
+    for (const passed of this.fenced.get(confirm.seq) ?? []) passed();
     this.fenced.delete(confirm.seq);
     // Once for each lease, however often a server says it.
     const reports: (SettleReport | undefined)[] = [];
@@ -153,7 +156,7 @@ export class Settles {
     for (const index of new Set(confirm.dead)) {
       reports.push(reportOf(settle, index, { isLost: false, isDead: true }));
     }
-    return { reports: reports.filter((report) => report !== undefined), fences };
+    return reports.filter((report) => report !== undefined);
   }
 }
 
