@@ -10,6 +10,9 @@ import math
 OPEN_TIMEOUT = 10.0
 # Seconds between frames until the server sets them.
 HEARTBEAT_DEFAULT = 30.0
+# Seconds that a server may set: below them frames are a storm, above them nobody notices a dead
+# connection.
+HEARTBEAT_MIN, HEARTBEAT_MAX = 0.05, 60.0
 # A frame is due when this share of the heartbeat interval has passed in silence, or this share of
 # the shortest lease that is held: each frame keeps all leases alive.
 HEARTBEAT_SHARE = 0.8
@@ -35,8 +38,8 @@ class Heartbeat:
         self._silent_at = now + OPEN_TIMEOUT
 
     def opened(self, now: float, interval: float) -> None:
-        """Sets the interval that the server asks for; 0: the default."""
-        self._interval = interval or HEARTBEAT_DEFAULT
+        """Sets the interval that the server asks for, within the bounds; 0: the default."""
+        self._interval = min(max(interval or HEARTBEAT_DEFAULT, HEARTBEAT_MIN), HEARTBEAT_MAX)
         self.frame_received(now)
 
     def frame_received(self, now: float) -> None:
@@ -48,17 +51,17 @@ class Heartbeat:
         self._sent_at = now
 
     def leased(self, lease_ms: int, *, holds_others: bool) -> None:
-        """Notes the length of a lease; 0: unknown."""
+        """Notes the length of a lease; 0 or less: unknown."""
         if not holds_others:
             self._lease_min = math.inf
-        if lease_ms:
+        if lease_ms > 0:
             self._lease_min = min(self._lease_min, lease_ms / 1_000)
 
     def next_frame(self, *, holds_leases: bool) -> float:
         """Returns when a frame is due, even an empty one."""
         pause = HEARTBEAT_SHARE * self._interval
         if holds_leases:
-            pause = min(pause, LEASE_SHARE * self._lease_min)
+            pause = min(pause, max(LEASE_SHARE * self._lease_min, HEARTBEAT_MIN))
         return self._sent_at + pause
 
     def next_silence_check(self) -> float:
