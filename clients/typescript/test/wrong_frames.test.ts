@@ -21,11 +21,14 @@ test("frames that cannot be read end their stream, and the worker opens another"
     Stream: (call) => {
       streams += 1;
       confirmAll(call);
+      if (streams === 4)
+        return say(call, { opened: { ...OPENED.opened, heldIds: [7n, 8n], heldDeliveries: [1n] } });
       say(call, OPENED);
       if (streams === 1) call.write(NOT_A_FRAME);
       else if (streams === 2) say(call, runOf(2n ** 64n - 1n, 3));
       else if (streams === 3) say(call, { jobs: [{ id: 0n, delivery: 1n, queue: "q" }] });
       else say(call, runOf(7n, 1));
+      return undefined;
     },
   });
   const handled = signal<bigint>();
@@ -33,7 +36,8 @@ test("frames that cannot be read end their stream, and the worker opens another"
   const worker = new Worker({ target, logger }).handle("q", (_: unknown, { id }) => handled.resolve(id));
   const finished = worker.run();
   assert.equal(await handled.promise, 7n);
-  assert.equal(logger.lines.filter((line) => line.includes("cannot be read")).length, 3);
+  assert.equal(logger.lines.filter((line) => line.includes("cannot be read")).length, 4);
+  assert.ok(logger.has("2 jobs are held, by 1 leases"), logger.lines.join("\n"));
   await worker.stop();
   await finished;
 });

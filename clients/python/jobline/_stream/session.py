@@ -24,6 +24,7 @@ from jobline._stream.heartbeat import Heartbeat
 from jobline._stream.log_lines import LogLines
 from jobline._stream.reports import Report, Reports
 from jobline._stream.settles import Settles
+from jobline._stream.wrong_frames import refuse_wrong
 from jobline.v1 import job_service_pb2 as pb
 
 
@@ -81,9 +82,10 @@ class Session:
         self._log_lines.clear()
 
     def handle_frame(self, now: float, frame: pb.StreamResponse) -> Received:
-        """Handles a frame of the server; call `frames_to_send` next. Raises Internal for far more
-        jobs than were asked for: nothing of the frame counts then.
+        """Handles a frame of the server; call `frames_to_send` next. Raises Internal for a wrong
+        one, as for far more jobs than were asked for: nothing of the frame counts then.
         """
+        refuse_wrong(frame)
         self._window.refuse_surplus(frame, len(self.held), self._settles.jobs)
         received = Received()
         self._heartbeat.frame_received(now)
@@ -114,7 +116,7 @@ class Session:
         self._heartbeat.opened(now, opened.heartbeat_interval.ToNanoseconds() / 1e9)
         self._resent = self._settles.resend()
         self._settled_before = self._settles.unconfirmed_leases()
-        held = dict(zip(opened.held_ids, opened.held_deliveries, strict=False))
+        held = dict(zip(opened.held_ids, opened.held_deliveries, strict=True))
         for id_, delivery in list(self.held.items()):
             if held.get(id_) != delivery:
                 self._lose(id_, delivery, RevokeReason.LEASE_LOST, received)

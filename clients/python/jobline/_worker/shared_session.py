@@ -165,7 +165,7 @@ class SharedSession:
             self._session.handle_taken()
 
     def handle_frame(self, frame: pb.StreamResponse) -> Received:
-        """Handles a frame and returns what it brought. Raises Internal for far too many jobs."""
+        """Handles a frame and returns what it brought. Raises Internal for a wrong one."""
         now = time.monotonic()
         with self._lock:
             # What was settled before this frame arrived must not count as held.

@@ -5,7 +5,7 @@ import { type StreamResponse, StreamResponseSchema } from "../v1/job_service_pb.
 /** The largest id of a job. */
 const ID_MAX = 2n ** 64n - 1n;
 
-/** Returns a frame of the server. Throws Internal for bytes that are none, and for jobs that cannot be. */
+/** Returns a frame of the server. Throws Internal for bytes that are none, and for jobs and leases that cannot be. */
 export function readFrame(bytes: Uint8Array): StreamResponse {
   let frame: StreamResponse;
   try {
@@ -20,6 +20,10 @@ export function readFrame(bytes: Uint8Array): StreamResponse {
     }
   }
   if (frame.jobs.some(({ id }) => id === 0n)) throw unreadable("a job has no id");
+  const { heldIds = [], heldDeliveries = [] } = frame.opened ?? {};
+  if (heldIds.length !== heldDeliveries.length) {
+    throw unreadable(`${heldIds.length} jobs are held, by ${heldDeliveries.length} leases`);
+  }
   return frame;
 }
 

@@ -1,0 +1,18 @@
+"""What a frame has that no server of this protocol sends. Pure.
+
+Such a frame is refused before any of it is taken: the worker leaves the server, and opens another
+stream after a pause.
+"""
+
+from __future__ import annotations
+
+from jobline._requests import NOT_OURS
+from jobline.errors import Internal
+from jobline.v1 import job_service_pb2 as pb
+
+
+def refuse_wrong(frame: pb.StreamResponse) -> None:
+    """Raises Internal for such a frame."""
+    jobs, leases = len(frame.opened.held_ids), len(frame.opened.held_deliveries)
+    if jobs != leases:
+        raise Internal(f"the server says that {jobs} jobs are held, by {leases} leases", NOT_OURS)
