@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import {
+  FailItemSchema,
   RevokeReason,
   SettleOutcome,
   StreamOpenSchema,
@@ -148,6 +149,23 @@ test("outcomes that came too late are reported by kind, and deaths with their er
     [
       [1n, "ack", true],
       [2n, "release", true],
+    ],
+  );
+});
+
+test("a confirm that repeats itself reports each job once", () => {
+  const session = begun();
+  receive(session, 0, run(1n, 2));
+  session.ack(1n, 1n);
+  session.settle({ kind: "fail", item: create(FailItemSchema, { id: 2n, delivery: 1n }) });
+  const seq = framesOf(session, 0).flatMap((frame) => frame.settles)[0]?.seq ?? 0n;
+  const exceptions = Array(1_000).fill({ index: 0, outcome: SettleOutcome.LEASE_LOST });
+  const { reports } = receive(session, 0, { confirms: [{ seq, exceptions, dead: Array(1_000).fill(1) }] });
+  assert.deepEqual(
+    reports.map(({ id, isLost, isDead }) => [id, isLost, isDead]),
+    [
+      [1n, true, false],
+      [2n, false, true],
     ],
   );
 });

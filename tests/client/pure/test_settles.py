@@ -73,6 +73,19 @@ def test_exceptions_name_items_in_the_order_of_the_protocol():
     ]
 
 
+def test_a_confirm_that_repeats_itself_reports_each_job_once():
+    """Whatever the server says, counts stay right and a line of the log comes once."""
+    box = Settles()
+    box.ack(1, 10)
+    box.add(fail_item((2, 20), "no"))
+    box.take()
+    answer = confirm(1, *[(0, 4)] * 1_000)
+    answer.dead.extend([1] * 1_000)
+    lost, dead = box.handle_confirm(answer)
+    assert (lost.id, lost.outcome, lost.is_dead) == (1, SettleOutcome.LEASE_LOST, False)
+    assert (dead.id, dead.is_dead) == (2, True)
+
+
 def test_many_unconfirmed_settles_make_the_next_ones_gather(monkeypatch):
     """A fast worker sends few large settles instead of many small ones."""
     monkeypatch.setattr(settles, "UNCONFIRMED_MAX", 2)

@@ -182,6 +182,33 @@ func TestDrainHalfClosesWhenAllIsSent(t *testing.T) {
 	}
 }
 
+// TestConfirmThatRepeatsItselfReportsEachJobOnce: whatever the server says, counts stay right and a line of the log
+// comes once.
+func TestConfirmThatRepeatsItselfReportsEachJobOnce(t *testing.T) {
+	session := newSession()
+	opened(session, nil)
+	jobs := deliver(session, 1, 1, 2)
+	session.Ack(jobs[0], nil)
+	session.Settle(&joblinev1.FailItem{Id: 2, Delivery: 1})
+	session.Frames(start)
+	lost := joblinev1.SettleOutcome_SETTLE_OUTCOME_LEASE_LOST
+	confirm := &joblinev1.StreamConfirm{Seq: 1}
+	for range 1_000 {
+		confirm.Exceptions = append(confirm.Exceptions, &joblinev1.SettleException{Index: 0, Outcome: lost})
+		confirm.Dead = append(confirm.Dead, 1)
+	}
+	received := session.Handle(start, &joblinev1.StreamResponse{Confirms: []*joblinev1.StreamConfirm{confirm}})
+	if len(received.Reports) != 2 {
+		t.Fatalf("%d reports", len(received.Reports))
+	}
+	if first := received.Reports[0]; first.ID != 1 || first.Outcome != lost || first.IsDead {
+		t.Errorf("got %+v", first)
+	}
+	if second := received.Reports[1]; second.ID != 2 || !second.IsDead {
+		t.Errorf("got %+v", second)
+	}
+}
+
 func TestManyUnconfirmedSettlesGather(t *testing.T) {
 	session := newSession()
 	opened(session, nil)

@@ -165,13 +165,18 @@ func (s *settles) confirm(confirm *joblinev1.StreamConfirm) []SettleReport {
 	}
 	delete(s.fenced, confirm.GetSeq())
 	var reports []SettleReport
+	// Once for each lease, however often a server says it.
+	outcomes := map[int]joblinev1.SettleOutcome{}
 	for _, one := range confirm.GetExceptions() {
-		if report, ok := reportOf(settle, int(one.GetIndex())); ok {
-			report.Outcome = one.GetOutcome()
+		outcomes[int(one.GetIndex())] = one.GetOutcome()
+	}
+	for _, index := range slices.Sorted(maps.Keys(outcomes)) {
+		if report, ok := reportOf(settle, index); ok {
+			report.Outcome = outcomes[index]
 			reports = append(reports, report)
 		}
 	}
-	for _, index := range confirm.GetDead() {
+	for _, index := range slices.Compact(slices.Sorted(slices.Values(confirm.GetDead()))) {
 		if report, ok := reportOf(settle, int(index)); ok {
 			report.Outcome, report.IsDead = joblinev1.SettleOutcome_SETTLE_OUTCOME_DONE, true
 			reports = append(reports, report)

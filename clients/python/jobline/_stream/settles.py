@@ -150,8 +150,10 @@ class Settles:
         self._unconfirmed_jobs -= _jobs(settle)
         for passed in self._fenced.pop(confirm.seq, ()):
             passed()
-        reports = [_report(settle, entry.index, entry.outcome) for entry in confirm.exceptions]
-        reports += [_death(settle, index) for index in confirm.dead]
+        # Once for each lease, however often a server says it.
+        outcomes = {entry.index: entry.outcome for entry in confirm.exceptions}
+        reports = [_report(settle, index, outcome) for index, outcome in outcomes.items()]
+        reports += [_death(settle, index) for index in dict.fromkeys(confirm.dead)]
         return [report for report in reports if report is not None]
 
 
