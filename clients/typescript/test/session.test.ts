@@ -153,6 +153,24 @@ test("outcomes that came too late are reported by kind, and deaths with their er
   );
 });
 
+test("a stream is opened once", () => {
+  const session = begun();
+  receive(session, 0, run(1n, 1));
+  const again = { session: "another", heartbeatInterval: INTERVAL };
+  const refusal = {
+    name: "Internal",
+    message: "the server opened a stream twice",
+    reason: "UNEXPECTED_ANSWER",
+  };
+  assert.throws(() => receive(session, 0, { opened: again, ...run(2n, 1) }), refusal);
+  assert.deepEqual([...session.held], [[1n, 1n]]);
+  session.disconnect();
+  session.connect(100);
+  assert.equal(session.nextFrame(100)?.open?.session, "s", "of the first answer");
+  const held = { heldIds: [1n], heldDeliveries: [1n] };
+  assert.deepEqual(receive(session, 100, { opened: { session: "s", ...held } }).lost, []);
+});
+
 test("a confirm that repeats itself reports each job once", () => {
   const session = begun();
   receive(session, 0, run(1n, 2));

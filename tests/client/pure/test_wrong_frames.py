@@ -29,3 +29,21 @@ def test_held_jobs_and_their_deliveries_are_of_one_number(ids, deliveries):
     assert caught.value.reason == "UNEXPECTED_ANSWER"
     assert not session.is_open
     assert session.held == {1: 1}
+
+
+def test_a_stream_is_opened_once():
+    """A second answer would lose what is held, or give back what runs."""
+    session = new_session()
+    connected(session)
+    session.handle_frame(0.0, jobs((1, 1)))
+    frame = jobs((2, 1))
+    frame.MergeFrom(opened(session="another"))
+    with pytest.raises(Internal, match="opened a stream twice") as caught:
+        session.handle_frame(0.0, frame)
+    assert caught.value.reason == "UNEXPECTED_ANSWER"
+    assert session.session == "s1"
+    assert session.held == {1: 1}
+    session.disconnect()
+    assert (
+        connected(session, (1, 1), now=1.0).lost == []
+    )  # the next stream has an answer of its own

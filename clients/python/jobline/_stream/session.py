@@ -85,7 +85,7 @@ class Session:
         """Handles a frame of the server; call `frames_to_send` next. Raises Internal for a wrong
         one, as for far more jobs than were asked for: nothing of the frame counts then.
         """
-        refuse_wrong(frame)
+        refuse_wrong(frame, is_open=self.is_open)
         self._window.refuse_surplus(frame, len(self.held), self._settles.jobs)
         received = Received()
         self._heartbeat.frame_received(now)

@@ -11,8 +11,10 @@ from jobline.errors import Internal
 from jobline.v1 import job_service_pb2 as pb
 
 
-def refuse_wrong(frame: pb.StreamResponse) -> None:
-    """Raises Internal for such a frame."""
+def refuse_wrong(frame: pb.StreamResponse, *, is_open: bool) -> None:
+    """Raises Internal for such a frame. `is_open`: the server has answered on this stream."""
+    if is_open and frame.HasField("opened"):
+        raise Internal("the server opened a stream twice", NOT_OURS)
     jobs, leases = len(frame.opened.held_ids), len(frame.opened.held_deliveries)
     if jobs != leases:
         raise Internal(f"the server says that {jobs} jobs are held, by {leases} leases", NOT_OURS)

@@ -1,5 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { messageMilliseconds } from "../duration.js";
+import { Internal } from "../errors.js";
 import { type LeasedJob, type LeasedRun, LeaseReason } from "../v1/job_pb.js";
 import {
   RevokeReason,
@@ -86,8 +87,14 @@ export class Session {
     this.logLines.clear();
   }
 
-  /** Handles a frame of the server; ask for `nextFrame` next. Throws Internal for far too many jobs. */
+  /**
+   * Handles a frame of the server; ask for `nextFrame` next. Throws Internal for a second answer to `open`, and for far
+   * too many jobs: nothing of the frame counts then.
+   */
   handleFrame(now: number, frame: StreamResponse): Received {
+    if (frame.opened && this.isOpen) {
+      throw new Internal("the server opened a stream twice", { reason: "UNEXPECTED_ANSWER" });
+    }
     this.window.refuseSurplus(frame, this.held.size, this.settles.jobs);
     const { jobs, runs, unhandled } = frame;
     const received: Received = { jobs: [], runs: [], lost: [], reports: [], fences: [], unhandled };

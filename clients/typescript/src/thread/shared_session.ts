@@ -77,7 +77,7 @@ export class SharedSession {
     this.count(isHeld ? counter : Counter.LOST);
   }
 
-  /** Handles a frame of the server and returns what it brought. Throws Internal for far too many jobs. */
+  /** Handles a frame of the server and returns what it brought. Throws Internal for a wrong one. */
   handleFrame(frame: StreamResponse): Received {
     const now = performance.now();
     const received = this.session.handleFrame(now, frame);
