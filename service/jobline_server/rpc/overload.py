@@ -65,7 +65,7 @@ class Lateness:
         # Else it came while others were late.
         if came > self._at:
             self._since = self._looked_at = now
-            self._open = CALLS_MIN
+            self._open = CALLS_MIN  # nothing is taken to grow before a first look
         self._at = now
         if now - self._looked_at < ALL_LATE_SECONDS / 2:
             return False

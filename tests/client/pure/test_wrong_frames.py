@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jobline.errors import Internal
-from tests.client.pure.session_frames import connected, jobs, new_session, opened
+from tests.client.pure.session_frames import connected, jobs, new_session, opened, run
 
 
 @pytest.mark.parametrize(
@@ -47,3 +47,15 @@ def test_a_stream_is_opened_once():
     assert (
         connected(session, (1, 1), now=1.0).lost == []
     )  # the next stream has an answer of its own
+
+
+def test_a_run_has_ids_that_are():
+    """One more than the largest cannot be settled, which ended the worker."""
+    session = new_session()
+    connected(session)
+    largest = (1 << 64) - 1
+    with pytest.raises(Internal, match="ids that are none") as caught:
+        session.handle_frame(0.0, run(largest, 1, 2))
+    assert caught.value.reason == "UNEXPECTED_ANSWER"
+    session.handle_frame(0.0, run(largest, 1, 1))
+    assert session.held == {largest: 1}

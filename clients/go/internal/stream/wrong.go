@@ -2,6 +2,7 @@ package stream
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/jobline/jobline/clients/go/joblinev1"
 )
@@ -25,6 +26,9 @@ func (s *Session) wrongIn(frame *joblinev1.StreamResponse) string {
 		return fmt.Sprintf("the server sends jobs and has not confirmed %d that are settled", s.settles.jobs())
 	}
 	for _, run := range frame.GetRuns() {
+		if count := uint64(len(run.GetPayloads())); count > 0 && run.GetFirstId() > math.MaxUint64-(count-1) {
+			return "the server sent a run of jobs with ids that are none"
+		}
 		for _, column := range run.GetHeaderColumns() {
 			if len(column.GetValues()) != len(run.GetPayloads()) {
 				return fmt.Sprintf("the server sent %d headers for %d jobs", len(column.GetValues()), len(run.GetPayloads()))

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"math"
 	"testing"
 
 	"github.com/jobline/jobline/clients/go/joblinev1"
@@ -19,5 +20,18 @@ func TestStreamIsOpenedOnce(t *testing.T) {
 	session.Disconnect()
 	if received := opened(session, map[uint64]uint64{1: 1}); received.Wrong != "" {
 		t.Fatal(received.Wrong)
+	}
+}
+
+// TestRunHasIDsThatAre: beyond the largest they would begin again at 0, and be those of other jobs.
+func TestRunHasIDsThatAre(t *testing.T) {
+	for payloads, isWrong := range map[int]bool{1: false, 2: true, 3: true} {
+		session := newSession()
+		opened(session, nil)
+		run := &joblinev1.LeasedRun{FirstId: math.MaxUint64, Delivery: 1, Payloads: make([][]byte, payloads)}
+		received := session.Handle(start, &joblinev1.StreamResponse{Runs: []*joblinev1.LeasedRun{run}})
+		if (received.Wrong != "") != isWrong || isWrong && len(session.Held()) > 0 {
+			t.Errorf("%d jobs: %q", payloads, received.Wrong)
+		}
 	}
 }
