@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 from pathlib import Path
+from threading import Event
 
 import pytest
 
 from jobline import Client
 from jobline.cli.exit_codes import Exit
+from jobline_server.runtime.backups import Backups
 from jobline_server.testing import running_server_in_thread
 from tests.cli.conftest import Ran
 from tests.cli.guarded import guarded_server, run
@@ -107,6 +110,28 @@ def test_a_damaged_backup(made: tuple[Path, Ran], tmp_path: Path, name: str) -> 
     assert ended.code == Exit.FAILED
     assert f"error: {name} is damaged: " in ended.err
     assert not list((tmp_path / "new").iterdir()) if (tmp_path / "new").exists() else True
+
+
+def test_one_that_is_being_made_refuses_a_second(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not done is not OK: a CronJob tries again, and shows a failure if that lasts."""
+    goes_on, copy = Event(), Backups._copy
+
+    async def held(self: Backups, folder: Path) -> int:
+        await asyncio.to_thread(goes_on.wait)
+        return await copy(self, folder)
+
+    monkeypatch.setattr(Backups, "_copy", held)
+    with running_server_in_thread(tmp_path / "data", backup_to=str(tmp_path / "to")) as server:
+        try:
+            begun = run("backup", "--server", server.address, "--no-wait")
+            second = run("backup", "--server", server.address)
+        finally:
+            goes_on.set()
+    assert begun.code == Exit.OK, begun.err
+    assert second.code == Exit.REFUSED
+    assert "a backup is being made" in second.err
 
 
 def test_a_server_without_a_destination(jobline) -> None:
