@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.helm.image import stages
-from tests.helm.rendering import ROOT, Object, objects, of_kind
+from tests.helm.rendering import ROOT, Object, objects, of_kind, pod_templates
 from tests.helm.sandbox import Running, Sandbox
 
 # Where the image has its environment; here it is that of the checkout.
@@ -33,10 +33,11 @@ class Release:
 
     def pod_of(self, kind: str, name: str = "") -> tuple[Object, Object]:
         """The pod of an object, and its container."""
-        (found,) = (
-            one for one in of_kind(self.values, kind) if name in {"", one["metadata"]["name"]}
+        (pod,) = (
+            template["spec"]
+            for found, template in pod_templates(self.values)
+            if found == f"{kind}/{name}" or (not name and found.startswith(f"{kind}/"))
         )
-        pod: Object = found["spec"] if kind == "Pod" else found["spec"]["template"]["spec"]
         (container,) = pod["containers"]
         return pod, container
 

@@ -35,6 +35,8 @@ AUTH = "".join(
         api_key("operator", "operator"),
         api_key("doctor", "watcher"),
         api_key("scrape", "watcher"),
+        role("saver", (["*"], ["admin"])),
+        api_key("backup", "saver"),
         api_key("shop", "producer"),
         api_key("mail", "worker"),
         # KEDA sends no token: it is known by its certificate.
@@ -89,6 +91,7 @@ class Authorities:
             "jobline-client": keypair(self.clients.issue_cert("chart.jobs")),
             "jobline-auth": {"auth.toml": AUTH.encode(), "keys.json": ISSUER.jwks()},
             "jobline-backup": {"AWS_ACCESS_KEY_ID": b"nobody"},
+            "jobline-backup-token": {"token": f"{key('backup')}\n".encode()},
             "jobline-scrape": {"token": key("scrape").encode()},
             "jobline-doctor": {"key": f"{key('doctor')}\n".encode()},
             "mail": {"SENDER": b"post@example.com", "LOG_LEVEL": b"error"},

@@ -141,6 +141,20 @@ def test_there_are_no_alerts_about_what_is_turned_off(tmp_path):
     assert "JoblineBackupOld" not in names(rules(tmp_path, rare))
 
 
+def test_old_is_a_backup_after_half_a_period_more(tmp_path):
+    """A period, or the longest gap of a schedule, which takes its place."""
+
+    def bound(backup: Object) -> str:
+        found = rules(tmp_path, {**VALUES, "backup": {"enabled": True, **backup}})["groups"][0]
+        (rule,) = (rule for rule in found["rules"] if rule["alert"] == "JoblineBackupOld")
+        return str(rule["expr"].rpartition(" > ")[2])
+
+    schedule = {"schedule": "0 3 * * 1-5", "token": {"existingSecret": "saver"}, "everySeconds": 0}
+    assert bound({"everySeconds": 3600}) == "1.5 * 3600"
+    assert bound(schedule) == "1.5 * 86400"
+    assert bound({**schedule, "longestGapSeconds": 259_200}) == "1.5 * 259200"
+
+
 def test_values_change_single_alerts(tmp_path):
     changes = {
         "JoblineDown": {"enabled": False},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,16 @@ from tests.helm.rendering import (
 NEW = "GOLDEN"
 # Thousands of lines that no value changes.
 DASHBOARD = re.compile(r"(\.json: \|\n)(?:    .*\n)+")
+
+
+def settings_of(values: str) -> Object:
+    """The settings file of the server, as it reads it."""
+    (text,) = (
+        found["data"]["jobline.toml"]
+        for found in of_kind(values, "ConfigMap")
+        if "jobline.toml" in found["data"]
+    )
+    return tomllib.loads(text)
 
 
 def by_name(found: list[Object]) -> dict[str, Object]:
@@ -97,23 +108,10 @@ def test_the_schemas_of_kubernetes_take_every_object(tmp_path):
 
 def test_the_settings_of_values_arrive_as_they_were_written():
     """Numbers stay numbers, also long ones; texts keep their quotes."""
-    import tomllib  # noqa: PLC0415
-
-    (settings,) = (
-        found["data"]["jobline.toml"]
-        for found in of_kind("everything", "ConfigMap")
-        if "jobline.toml" in found["data"]
-    )
-    read = tomllib.loads(settings)
     given = yaml.safe_load((VALUES / "everything.yaml").read_text())["config"]
-    assert given.items() <= read.items()
-    assert read["backup_every_seconds"] == 3600
-    (settings,) = (
-        found["data"]["jobline.toml"]
-        for found in of_kind("odd-names", "ConfigMap")
-        if "jobline.toml" in found["data"]
-    )
-    assert tomllib.loads(settings)["http_cors_origins"] == 'https://a.example, http://"b"'
+    assert given.items() <= settings_of("everything").items()
+    assert settings_of("tls-backup")["backup_every_seconds"] == 3600
+    assert settings_of("odd-names")["http_cors_origins"] == 'https://a.example, http://"b"'
 
 
 def test_a_change_of_a_setting_restarts_the_server():

@@ -33,7 +33,7 @@ auth = "/etc/jobline/auth/{{ .key }}"
 {{- with .Values.backup }}
 {{- if .enabled }}
 backup_to = {{ default "/var/lib/jobline-backup" .to | toJson }}
-backup_every_seconds = {{ int64 .everySeconds }}
+backup_every_seconds = {{ if .schedule }}0{{ else }}{{ int64 .everySeconds }}{{ end }}
 backup_keep = {{ int64 .keep }}
 {{- end }}
 {{- end }}
@@ -94,6 +94,20 @@ backup_keep = {{ int64 .keep }}
 {{- end -}}
 {{- if and .Values.serviceMonitor.enabled .Values.auth.existingSecret (not .Values.serviceMonitor.token.existingSecret) (not (and $asks $certificate)) -}}
 {{- fail "serviceMonitor needs token.existingSecret where auth is set: Prometheus has nothing else to show" -}}
+{{- end -}}
+{{- with .Values.backup -}}
+{{- if and .schedule (not .enabled) -}}
+{{- fail "backup.schedule needs backup.enabled: the server has no destination for backups without it" -}}
+{{- end -}}
+{{- if and .timeZone (not .schedule) -}}
+{{- fail "backup.timeZone needs backup.schedule: everySeconds knows no hours" -}}
+{{- end -}}
+{{- if and .schedule $asks (not $certificate) -}}
+{{- fail "backup.schedule needs tls.clientCertificate where tls.clientCa is set: the server lets nobody in without a certificate" -}}
+{{- end -}}
+{{- if and .schedule $.Values.auth.existingSecret (not .token.existingSecret) (not (and $asks $certificate)) -}}
+{{- fail "backup.schedule needs backup.token.existingSecret where auth is set: its CronJob has nothing else to show" -}}
+{{- end -}}
 {{- end -}}
 {{- range $name, $worker := .Values.workers -}}
 {{- $own := (default dict $worker.clientCertificate).existingSecret -}}
