@@ -233,7 +233,7 @@ async def test_too_many_calls_at_once_are_all_answered(transport: str) -> None:
         def refused() -> int:
             return meter.ended.get("RESOURCE_EXHAUSTED", 0)
 
-        # The native transport has 500 calls of a connection open at once; the rest wait.
+        # The native transport has 2,000 calls of a connection open at once; the rest wait.
         await until(lambda: meter.in_flight == 400 and meter.started == 8_000)
         await until(lambda: refused() == 7_600)
         await server.runtime.pushes.push(

@@ -25,8 +25,9 @@ DELIVERY_FIELDS_MAX = 5_000
 # over the bound are UNAVAILABLE, so it is higher than what one client needs.
 CONNECTION_CALLS_MAX = 10_000
 # Those of the native transport, whose clients keep to the bound and wait: the fewer calls it has
-# read, the sooner each is served or refused. Servers and proxies often have 100.
-NATIVE_CALLS_MAX = 500
+# read, the sooner each is served or refused; but waits for jobs count, too, and must not hold up a
+# push.
+NATIVE_CALLS_MAX = 2_000
 # Calls that have arrived and that the loop has not taken yet, about 10 KB of memory each, and how
 # long one may wait. Far above `max_calls`, so that excess calls are refused by admission, with a
 # definite code.
