@@ -118,8 +118,7 @@ class NativePort:
     def _take(self, events: Sequence[tuple[Any, ...]], came: float) -> None:
         calls, overload, room = self._calls, self._admission.overload, 0
         if not overload.is_over:
-            serving = self._unanswered() - len(self._waiting)
-            room = overload.room(came, serving, self._open_calls)
+            room = overload.room(came, self._waiting.serving(), self._open_calls)
         for kind, number, method, raw, peer in events:
             if kind == EVENT_CANCEL:
                 self._cancel(number)
@@ -136,7 +135,7 @@ class NativePort:
                     self._waiting.add(one)
                 else:
                     room -= not self._is_spared[method]
-                    self._begin(one)
+                    self._waiting.begin(one)
             else:
                 self._refuse(number, method)
         if self._refused:
@@ -168,11 +167,12 @@ class NativePort:
             return
         if call.task is None:
             self._waiting.give_up(call)
-        else:
-            call.is_cancelled = True
-            call.task.cancel()
-        if not call.has_begun:  # its task never runs, and cannot do this
             del self._calls[number]
+            return
+        call.is_cancelled = True
+        call.task.cancel()
+        if not call.has_begun:  # its task never runs, and cannot do this
+            self._end(number, call)
             call.task = None
 
     def _unanswered(self) -> int:
@@ -208,7 +208,11 @@ class NativePort:
             if not call.is_cancelled and not self._is_ending:
                 self._fail(number, grpc.StatusCode.CANCELLED, "the call was given up")
         finally:
-            del self._calls[number]
+            self._end(number, call)
+
+    def _end(self, number: int, call: NativeCall) -> None:
+        del self._calls[number]
+        self._waiting.end(call)
 
     def _fail(self, number: int, code: grpc.StatusCode, message: str) -> None:
         self._front.fail(number, code.value[0], message)

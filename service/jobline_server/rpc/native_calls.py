@@ -1,9 +1,13 @@
 """Unary calls of the native transport, from when they come until they are answered.
 
-If all calls that came in one iteration of the loop began in the next, the iterations of a busy loop
-would grow with what comes in them, and what takes several (a commit has five) would wait for as
-many calls. So only some begin in each. The others wait here, where an overload finds them not begun
-and can refuse them.
+If all calls began as they come, a busy loop would have ever more of them under way, all would be
+late together, and an overload would be seen only once hundreds are. So no more are served at once
+than keep the processor busy. The others wait here until one of these ends, where an overload finds
+them not begun and can refuse them.
+
+What is served may wait for something else than the processor: a slow disk, jobs, an operator's
+call that takes a minute. So more begin whenever the loop has nothing to do, and in an overload a
+call that lasts is not counted any more.
 """
 
 from __future__ import annotations
@@ -17,11 +21,16 @@ import grpc
 from grpc import aio
 
 from jobline_server.rpc.guard import UnaryAnswer
-from jobline_server.rpc.overload import Lateness, Overload
+from jobline_server.rpc.overload import SERVED_MAX, Lateness, Overload
 
-# Calls that begin in an iteration of the loop: some milliseconds of pushes. Fewer would part those
-# who come together and share a commit.
-BEGUN_AT_ONCE = 64
+# A call counts as served for so long, unless it ends before.
+COUNTED_SECONDS = 0.25
+# Those that begin within this time are counted together.
+TOGETHER_SECONDS = 0.005
+# The loop has nothing to do if a timer for the first time fires less than the second one late: an
+# iteration of a busy loop takes longer.
+IDLE_SECONDS = 0.002
+IDLE_LATE_SECONDS = 0.0015
 # Calls that are refused in an iteration: each takes about 20 µs.
 REFUSED_AT_ONCE = 256
 
@@ -34,6 +43,7 @@ class NativeCall:
     __slots__ = (
         "_peer",
         "answer",
+        "batch",
         "has_begun",
         "is_cancelled",
         "metadata",
@@ -50,6 +60,7 @@ class NativeCall:
         self.answer = answer
         self._peer = peer
         self.task: asyncio.Task[None] | None = None
+        self.batch: Batch | None = None
         self.has_begun = False
         # Its caller is gone, or its deadline has passed.
         self.is_cancelled = False
@@ -88,9 +99,54 @@ class Waiting(NamedTuple):
     came: float
 
 
+class Batch:
+    """Calls that began about one time: how many are not answered, and whether these count."""
+
+    __slots__ = ("at", "calls", "is_counted")
+
+    def __init__(self, at: float) -> None:
+        self.at = at
+        self.calls = 0
+        self.is_counted = True
+
+
+class Served:
+    """Counts the calls of one port that are served."""
+
+    __slots__ = ("_batches", "_calls")
+
+    def __init__(self) -> None:
+        self._batches: deque[Batch] = deque()
+        self._calls = 0
+
+    def begin(self, call: NativeCall, now: float) -> None:
+        """Counts a call that begins."""
+        batches = self._batches
+        if not batches or now - batches[-1].at >= TOGETHER_SECONDS:
+            batches.append(Batch(now))
+        call.batch = batch = batches[-1]
+        batch.calls += 1
+        self._calls += 1
+
+    def end(self, call: NativeCall) -> None:
+        """Counts a call that had begun no more."""
+        if call.batch is not None:
+            call.batch.calls -= 1
+            self._calls -= call.batch.is_counted
+
+    def count(self, now: float) -> int:
+        """Returns how many there are."""
+        batches = self._batches
+        while batches and (not batches[0].calls or now - batches[0].at >= COUNTED_SECONDS):
+            batch = batches.popleft()
+            batch.is_counted = False
+            self._calls -= batch.calls
+        return self._calls
+
+
 class WaitingCalls:
-    """The calls of one port. `begin` and `refuse` take them from here; `count_open` counts those
-    that are not answered, these included.
+    """The calls of one port that wait, and the count of those that are served. `begin` and `refuse`
+    take them from here; `count_open` counts those that are not answered, these included.
     """
 
     __slots__ = (
@@ -102,6 +158,8 @@ class WaitingCalls:
         "_loop",
         "_overload",
         "_refuse",
+        "_served",
+        "_timer",
         "_waiting",
     )
 
@@ -114,6 +172,7 @@ class WaitingCalls:
     ) -> None:
         self._overload = overload
         self._lateness = Lateness()
+        self._served = Served()
         self._begin = begin
         self._refuse = refuse
         self._count_open = count_open
@@ -122,6 +181,7 @@ class WaitingCalls:
         # Of these, those whose callers are gone.
         self._given_up = 0
         self._is_going_on = False
+        self._timer: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
         return len(self._waiting) - self._given_up
@@ -136,13 +196,35 @@ class WaitingCalls:
         self._given_up += 1
 
     def go_on(self) -> None:
-        """Begins the next ones, unless those before them wait for the next iteration."""
+        """Begins those for which there is room, in the next iteration if that was done in this
+        one.
+        """
         if not self._is_going_on:
             self._begin_some()
+
+    def begin(self, one: Waiting) -> None:
+        """Begins a call, whoever waits."""
+        self._served.begin(one.call, self._overload.now())
+        self._begin(one)
+
+    def end(self, call: NativeCall) -> None:
+        """Makes room in the place of a call that had begun."""
+        self._served.end(call)
+        if self._waiting:
+            self._go_on_soon()
+
+    def serving(self) -> int:
+        """Returns how many calls are served."""
+        return self._served.count(self._overload.now())
 
     def take_all(self) -> list[Waiting]:
         """Removes and returns all that have not begun."""
         return self._next(len(self._waiting))
+
+    def _go_on_soon(self) -> None:
+        if not self._is_going_on:
+            self._is_going_on = True
+            self._loop.call_soon(self._begin_some)
 
     def _begin_some(self) -> None:
         self._is_going_on = False
@@ -151,12 +233,24 @@ class WaitingCalls:
             return
         if self._is_overload():
             self._refuse(self._next(REFUSED_AT_ONCE))
-        else:
-            for one in self._next(BEGUN_AT_ONCE):
-                self._begin(one)
-        if waiting:
-            self._is_going_on = True
-            self._loop.call_soon(self._begin_some)
+            if waiting:
+                self._go_on_soon()
+            return
+        self._begin_next(SERVED_MAX - self.serving())
+        if waiting and self._timer is None:
+            due = self._overload.now() + IDLE_SECONDS
+            self._timer = self._loop.call_later(IDLE_SECONDS, self._begin_if_idle, due)
+
+    def _begin_if_idle(self, due: float) -> None:
+        self._timer = None
+        overload = self._overload
+        if overload.is_over and overload.now() - due < IDLE_LATE_SECONDS:
+            self._begin_next(SERVED_MAX)
+        self.go_on()
+
+    def _begin_next(self, count: int) -> None:
+        for one in self._next(count):
+            self.begin(one)
 
     def _is_overload(self) -> bool:
         """Returns whether the next call may not begin: in an overload only those do that have not

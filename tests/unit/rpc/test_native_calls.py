@@ -8,7 +8,14 @@ from itertools import pairwise
 import pytest
 
 from jobline_server.rpc import native_calls
-from jobline_server.rpc.native_calls import NativeCall, Waiting, WaitingCalls
+from jobline_server.rpc.native_calls import (
+    COUNTED_SECONDS,
+    IDLE_LATE_SECONDS,
+    IDLE_SECONDS,
+    NativeCall,
+    Waiting,
+    WaitingCalls,
+)
 from jobline_server.rpc.overload import CALLS_MIN, Overload
 from jobline_server.telemetry.calls import CallMeters
 
@@ -21,29 +28,58 @@ class World:
 
     def __init__(self) -> None:
         self.now = 100.0
+        # By how much each look at the clock is later than the one before.
+        self.step = 0.0
+        self.calls: dict[int, NativeCall] = {}
         self.begun: list[int] = []
+        self.beginnings = asyncio.Semaphore(0)
         self.refused: list[int] = []
         self.open_calls = 0
-        self.overload = Overload(CallMeters(), lambda: self.now)
+        self.overload = Overload(CallMeters(), self._clock)
         self.waiting = self.port()
 
     def port(self) -> WaitingCalls:
         """The calls of one more port."""
         return WaitingCalls(
             self.overload,
-            lambda one: self.begun.append(one.number),
+            self._begin,
             lambda calls: self.refused.extend(one.number for one in calls),
             lambda: self.open_calls,
         )
+
+    def _clock(self) -> float:
+        self.now += self.step
+        return self.now
+
+    def _begin(self, one: Waiting) -> None:
+        self.begun.append(one.number)
+        self.beginnings.release()
 
     def come(self, *numbers: int, port: WaitingCalls | None = None) -> dict[int, NativeCall]:
         """So many calls come in one batch."""
         waiting = self.waiting if port is None else port
         calls = {number: NativeCall("/a.B/C", answer, "peer") for number in numbers}
+        self.calls |= calls
         for number, call in calls.items():
             waiting.add(Waiting(number, 0, call, b"", self.now))
         waiting.go_on()
         return calls
+
+    async def end(self, *numbers: int) -> None:
+        """So many calls end in one iteration."""
+        for number in numbers:
+            self.waiting.end(self.calls[number])
+        await asyncio.sleep(0)
+
+    async def overloaded(self) -> World:
+        """Calls come until it is an overload."""
+        self.open_calls = CALLS_MIN
+        while self.overload.is_over:
+            self.come(*range(100))
+            self.now += 0.05
+            self.waiting.go_on()
+            assert self.now < 110
+        return self
 
 
 async def answer(_raw: bytes, _context: object) -> bytes:
@@ -52,7 +88,7 @@ async def answer(_raw: bytes, _context: object) -> bytes:
 
 @pytest.fixture
 async def world(monkeypatch: pytest.MonkeyPatch) -> World:
-    monkeypatch.setattr(native_calls, "BEGUN_AT_ONCE", AT_ONCE)
+    monkeypatch.setattr(native_calls, "SERVED_MAX", AT_ONCE)
     monkeypatch.setattr(native_calls, "REFUSED_AT_ONCE", REFUSED)
     return World()
 
@@ -63,43 +99,72 @@ async def test_few_calls_begin_at_once(world: World) -> None:
     assert world.begun == [1, 2, 3]
 
 
-async def test_many_calls_begin_in_their_order_some_in_each_iteration(world: World) -> None:
+async def test_as_others_end_calls_begin_in_their_order(world: World) -> None:
     world.come(*range(7))
     assert world.begun == [0, 1, 2]
-    await asyncio.sleep(0)
+    await world.end(1)
+    assert world.begun == [0, 1, 2, 3]
+    await world.end(0, 2)
     assert world.begun == [0, 1, 2, 3, 4, 5]
-    await asyncio.sleep(0)
+    await world.end(3, 4, 5)
     assert world.begun == [*range(7)]
     assert not len(world.waiting)
 
 
 async def test_those_who_come_later_wait_behind_them(world: World) -> None:
-    """And an iteration begins its share once, however many batches come in it."""
     world.come(*range(4))
     world.come(4, 5)
     assert world.begun == [0, 1, 2]
-    await asyncio.sleep(0)
+    await world.end(0, 1, 2)
     assert world.begun == [*range(6)]
+
+
+async def test_more_begin_while_the_loop_has_nothing_to_do(world: World) -> None:
+    """What is served waits for a slow disk, or for jobs: these would wait for no reason."""
+    world.come(*range(10))
+    assert world.begun == [0, 1, 2]
+    for _ in range(10):
+        await world.beginnings.acquire()
+    assert world.begun == [*range(10)]
+    assert world.waiting.serving() == 10
+
+
+async def test_none_begin_while_the_loop_is_busy(world: World) -> None:
+    world.step = IDLE_SECONDS + IDLE_LATE_SECONDS
+    world.come(*range(10))
+    began = world.now
+    while world.now < began + COUNTED_SECONDS / 2:  # noqa: ASYNC110  # it is the timer that looks
+        await asyncio.sleep(IDLE_SECONDS)
+    assert world.begun == [0, 1, 2]
+
+
+async def test_a_call_that_lasts_is_counted_no_more(world: World) -> None:
+    """Long polls and operators' calls: in an overload nothing else would be served."""
+    world.come(1, 2)
+    world.now += COUNTED_SECONDS / 2
+    world.come(3)
+    assert world.waiting.serving() == 3
+    world.now += COUNTED_SECONDS / 2
+    assert world.waiting.serving() == 1
+    await world.end(1, 3)
+    assert world.waiting.serving() == 0
+    world.come(*range(10, 14))
+    assert world.begun == [1, 2, 3, 10, 11, 12]
 
 
 async def test_a_call_that_was_given_up_never_begins(world: World) -> None:
     calls = world.come(*range(6))
     world.waiting.give_up(calls[4])
     assert len(world.waiting) == 2
-    await asyncio.sleep(0)
+    await world.end(0, 1, 2)
     assert world.begun == [0, 1, 2, 3, 5]
     assert not world.refused
 
 
 async def test_in_an_overload_those_who_wait_are_refused(world: World) -> None:
     """Each but the one that was given up: they would keep others waiting."""
-    world.open_calls = CALLS_MIN
-    while world.overload.is_over:
-        calls = world.come(*range(100))
-        world.waiting.give_up(calls[99])
-        world.now += 0.05
-        await asyncio.sleep(0)
-        assert world.now < 110
+    await world.overloaded()
+    world.waiting.give_up(world.calls[99])
     begun = len(world.begun)
     while len(world.waiting):  # noqa: ASYNC110  # iterations of the loop are what it is about
         await asyncio.sleep(0)
@@ -109,11 +174,7 @@ async def test_in_an_overload_those_who_wait_are_refused(world: World) -> None:
 
 async def test_many_are_refused_some_in_each_iteration(world: World) -> None:
     """Or thousands of refusals would hold up streams and health for tenths of a second."""
-    world.open_calls = CALLS_MIN
-    while world.overload.is_over:
-        world.come(*range(100))
-        world.now += 0.05
-        await asyncio.sleep(0)
+    await world.overloaded()
     refused = [len(world.refused)]
     while len(world.waiting):
         await asyncio.sleep(0)
@@ -130,7 +191,8 @@ async def test_a_port_where_nobody_waits_hides_no_overload_of_another(world: Wor
         world.come(*range(100))
         world.now += 0.05
         world.come(1_000, port=other)
-        await asyncio.sleep(0)
+        other.end(world.calls[1_000])
+        world.waiting.go_on()
         assert world.now < 110
     assert world.begun[-1] == 1_000
     assert 1_000 not in world.refused
