@@ -21,8 +21,10 @@ import grpc
 from grpc import aio
 
 from jobline_server.rpc.guard import UnaryAnswer
-from jobline_server.rpc.overload import SERVED_MAX, Lateness, Overload
+from jobline_server.rpc.overload import Lateness, Overload
 
+# So many calls are served at once, which is enough for one commit.
+PLACES = 64
 # A call counts as served for so long, unless it ends before.
 COUNTED_SECONDS = 0.25
 # Those that begin within this time are counted together.
@@ -236,7 +238,7 @@ class WaitingCalls:
             if waiting:
                 self._go_on_soon()
             return
-        self._begin_next(SERVED_MAX - self.serving())
+        self._begin_next(PLACES - self.serving())
         if waiting and self._timer is None:
             due = self._overload.now() + IDLE_SECONDS
             self._timer = self._loop.call_later(IDLE_SECONDS, self._begin_if_idle, due)
@@ -245,7 +247,7 @@ class WaitingCalls:
         self._timer = None
         overload = self._overload
         if overload.is_over and overload.now() - due < IDLE_LATE_SECONDS:
-            self._begin_next(SERVED_MAX)
+            self._begin_next(PLACES)
         self.go_on()
 
     def _begin_next(self, count: int) -> None:

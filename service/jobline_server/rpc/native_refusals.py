@@ -3,8 +3,8 @@
 To refuse a call takes a third of what a push takes, most of it in the transport, which has read the
 call before anybody can refuse it. Callers who are told at once call again at once, and can keep a
 core busy with refusals. So only some of a second are told at once. Beyond that each is told later,
-after two seconds at most, and meanwhile its call is open: a connection has a bounded number of open
-calls, so that who floods the server is slowed down by its own calls, and others are served.
+after three seconds at most, and meanwhile its call is open: a connection has a bounded number of
+open calls, so that who floods the server is slowed down by its own calls, and others are served.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
-# These take half a core.
-REFUSALS_PER_SECOND = 8_000
-HELD_SECONDS_MAX = 2.0
+# These take a third of a core.
+REFUSALS_PER_SECOND = 5_000
+HELD_SECONDS_MAX = 3.0
 # What was not used of that is kept for so long: refusals come in bursts.
 SAVED_SECONDS = 0.05
 # Calls held at once, about 10 KB of memory each in the transport; the oldest is told in place of

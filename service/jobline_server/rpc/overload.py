@@ -35,9 +35,9 @@ CALLS_MIN = 1_000
 GROWING_CALLS_MIN = 256
 # From one look at the open calls to the next, after half of that time.
 GROWTH = 1.25
-# So many are served at once, which is enough for one commit. In an overload fewer are while as many
-# as the second number are open in the transport, too: some, however many are refused.
-SERVED_MAX = 64
+# In an overload, so many are served at once, as refusals take a third of a core; unless as many
+# as the second number are open in the transport, too: then some are, however many are refused.
+SERVED_MAX = 48
 OPEN_MAX = 256
 SERVED_MIN = 8
 # It is over after so long without a refusal.

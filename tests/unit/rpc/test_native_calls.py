@@ -88,7 +88,7 @@ async def answer(_raw: bytes, _context: object) -> bytes:
 
 @pytest.fixture
 async def world(monkeypatch: pytest.MonkeyPatch) -> World:
-    monkeypatch.setattr(native_calls, "SERVED_MAX", AT_ONCE)
+    monkeypatch.setattr(native_calls, "PLACES", AT_ONCE)
     monkeypatch.setattr(native_calls, "REFUSED_AT_ONCE", REFUSED)
     return World()
 

@@ -88,7 +88,7 @@ async def test_a_call_that_is_given_up_while_it_waits_is_never_served(
         return False
 
     monkeypatch.setattr("jobline_server.rpc.overload.Overload.begins", begins)
-    monkeypatch.setattr(native_calls, "SERVED_MAX", 0)
+    monkeypatch.setattr(native_calls, "PLACES", 0)
     path = f"unix:{tmp_path}/one"
     port = native.NativePort(path, {CALL: call}, dict(channel_options(1 << 20)), Admission())
     port.start(tmp_path / "none")
@@ -97,7 +97,7 @@ async def test_a_call_that_is_given_up_while_it_waits_is_never_served(
         await came.wait()
         given_up.cancel()
         await gone.wait()
-        monkeypatch.setattr(native_calls, "SERVED_MAX", 1)
+        monkeypatch.setattr(native_calls, "PLACES", 1)
         await make_call(channel, CALL, b"last")
     assert served == [b"last"]
     await port.end_calls(1.0)
