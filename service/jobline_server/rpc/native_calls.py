@@ -131,7 +131,7 @@ class Served:
         self._calls += 1
 
     def end(self, call: NativeCall) -> None:
-        """Counts a call that had begun no more."""
+        """Takes a call that had begun out of the count."""
         if call.batch is not None:
             call.batch.calls -= 1
             self._calls -= call.batch.is_counted
