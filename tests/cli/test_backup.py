@@ -64,6 +64,34 @@ def test_json(made: tuple[Path, Ran], tmp_path: Path) -> None:
     assert "is not empty" in json.loads(refused.err)["error"]["message"]
 
 
+def test_the_newest_is_taken_also_after_a_clock_that_was_ahead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its name sorts first for ever, and has none of the jobs that came after it."""
+    to, now_ms = tmp_path / "to", Backups._now_ms
+    with (
+        running_server_in_thread(tmp_path / "data", backup_to=str(to)) as server,
+        Client(server.address) as client,
+    ):
+        monkeypatch.setattr(Backups, "_now_ms", lambda self: now_ms(self) + 86_400_000)
+        ahead = run("backup", "--server", server.address, "--json").document["name"]
+        monkeypatch.undo()
+        client.push("mail", {"n": 1})
+        newest = run("backup", "--server", server.address, "--json").document["name"]
+    assert ahead > newest
+    plain = run("restore", to, tmp_path / "new")
+    assert plain.out.startswith(f"{newest} was taken: its journal is the furthest of 2 backups\n")
+    assert f"Later by name, of a clock that was ahead: 1, such as {ahead}\n" in plain.out
+    document = run("restore", to, tmp_path / "as-json", "--json").document
+    assert (document["name"], document["taken_of"]) == (newest, 2)
+    assert document["later_named"] == [ahead]
+    named = run("restore", to / ahead, tmp_path / "named")
+    assert "was taken" not in named.out
+    assert "was made by a clock so far ahead" in named.err
+    with running_server_in_thread(tmp_path / "new") as server, Client(server.address) as client:
+        assert client.queues.get("mail").counts.ready == 1
+
+
 def test_a_directory_that_is_not_empty(made: tuple[Path, Ran], tmp_path: Path) -> None:
     (tmp_path / "letter").write_text("mine")
     ended = run("restore", made[0], tmp_path)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jobline import AsyncClient, BackupState
-from jobline_server.offline.backups.finishing import whole_ones
+from jobline_server.offline.backups.choosing import whole_ones
 from jobline_server.offline.backups.places import place_of
 from jobline_server.testing import running_server
 from tests.backing_up import backed_up, destination_asked, ended, metric, restored

@@ -14,7 +14,7 @@ from time import perf_counter
 import pytest
 
 from jobline import AsyncClient, BackupState, JoblineError
-from jobline_server.offline.backups.finishing import whole_ones
+from jobline_server.offline.backups.choosing import whole_ones
 from jobline_server.offline.backups.places import place_of
 from jobline_server.testing import ServerProcess, running_server
 from tests.backing_up import restored
@@ -130,7 +130,7 @@ async def test_what_stands_after_kills_is_whole_and_has_what_was_acknowledged(
         await whole_backup(client)
         assert not set(states_in(to)), before
         assert await server.terminate() == 0
-    whole = list(whole_ones(place_of(str(to))))
+    whole = whole_ones(place_of(str(to)))
     assert {one.name for one in whole} == {path.name for path in to.iterdir()}
     for one in whole:
         await restored(to / one.name, tmp_path / "new")

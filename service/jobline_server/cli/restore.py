@@ -15,12 +15,14 @@ from jobline.cli.durations import show_moment
 from jobline_server.cli.offline import PANEL, Json, reading
 
 if TYPE_CHECKING:
-    from jobline_server.offline.backups.restoring import Restored
+    from jobline_server.offline.backups.restoring import Found, Restored
 
 Backup = Annotated[
     str,
     typer.Argument(
-        metavar="BACKUP", help="A backup, or where backups are: the newest. A directory or URL."
+        metavar="BACKUP",
+        help="A backup, or where backups are: the newest, by how far its journal is. "
+        "A directory or URL.",
     ),
 ]
 Data = Annotated[
@@ -55,15 +57,17 @@ def restore(backup: Backup, data: Data, *, as_json: Json = False) -> None:
         out.document(_as_json(restored, data), _sentence(restored, data))
         if not restored.skips_all:
             out.note(
-                "The backup is so old that too few ids are left to skip all that may have been "
-                "given out since: an id may be given a second time."
+                "The backup is so old, or was made by a clock so far ahead, that it is not certain "
+                "that all ids given out since are skipped: an id may be given a second time."
             )
 
 
 def _as_json(restored: Restored, data: Path) -> dict[str, object]:
-    manifest = restored.manifest
+    manifest = restored.found.manifest
     return {
         "name": manifest.name,
+        "taken_of": restored.found.count,
+        "later_named": list(restored.found.later_named),
         "taken_at": datetime.fromtimestamp(manifest.at_ms / 1_000, UTC).isoformat(),
         "server_version": manifest.server_version,
         "bytes": manifest.total_bytes,
@@ -73,10 +77,26 @@ def _as_json(restored: Restored, data: Path) -> dict[str, object]:
 
 
 def _sentence(restored: Restored, data: Path) -> str:
-    manifest = restored.manifest
+    manifest = restored.found.manifest
     at = show_moment(datetime.fromtimestamp(manifest.at_ms / 1_000, UTC))
     return (
+        f"{_taken(restored.found)}"
         f"{data} has the state of {at}: {decimal(manifest.total_bytes)}, all as it was backed up\n"
         f"Jobs that were pushed or ended after that are not in it. Start it: jobline serve --data "
         f"{data}"
+    )
+
+
+def _taken(found: Found) -> str:
+    """Returns which backup was taken and why, where none was named."""
+    if found.count == 1:
+        return ""
+    said = (
+        f"{found.manifest.name} was taken: its journal is the furthest of {found.count} backups\n"
+    )
+    if not found.later_named:
+        return said
+    return (
+        f"{said}Later by name, of a clock that was ahead: {len(found.later_named)}, such as "
+        f"{found.later_named[0]}\n"
     )

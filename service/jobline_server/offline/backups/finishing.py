@@ -1,5 +1,5 @@
 """Makes a backup of a copy that lies in a folder of this machine: the checks of `jobline verify`
-are made, the files are sent, the manifest is written last, and backups that are too many go.
+are made, the files are sent, and the manifest is written last.
 """
 
 from __future__ import annotations
@@ -15,9 +15,7 @@ from jobline_server.offline.backups.manifest import (
     NAME,
     BackupFile,
     BackupShard,
-    BadManifest,
     Manifest,
-    decode,
     encode,
 )
 from jobline_server.offline.backups.places import PIECE_BYTES, Place
@@ -110,36 +108,6 @@ def read_pieces(file: Path) -> Iterator[bytes]:
             yield piece
             count += len(piece)
             sleep(max(count / BYTES_A_SECOND - (perf_counter() - began), 0))
-
-
-def whole_ones(place: Place, store: str = "") -> Iterator[Manifest]:
-    """Yields the backups at a place, the newest first, of one store or of all. Only manifests are
-    read: whether the files are as they should be is checked by a restore.
-    """
-    for folder in reversed(place.folders()):
-        if NAME.fullmatch(folder) and (not store or folder.endswith(store)):
-            manifest = _manifest_at(place, folder)
-            if manifest is not None and manifest.name == folder:
-                yield manifest
-
-
-def _manifest_at(place: Place, folder: str) -> Manifest | None:
-    try:
-        with place.read(folder, MANIFEST_FILE) as file:
-            return decode(file.read())
-    except (FileNotFoundError, BadManifest):
-        return None
-
-
-def delete_older(place: Place, newest: Manifest, keep: int) -> list[str]:
-    """Deletes whole backups of the store of `newest` that are older and too many; returns their
-    names. Folders that are none, and backups of other stores, stay.
-    """
-    older = [one for one in whole_ones(place, newest.store) if one.name < newest.name]
-    gone = older[keep - 1 :] if keep else []
-    for one in gone:
-        place.remove(one.name, DELETED)
-    return [one.name for one in gone]
 
 
 def delete_unfinished(place: Place, folder: str) -> None:

@@ -12,7 +12,8 @@ from typing import Any, cast
 MANIFEST_FILE = "manifest.json"
 # The form of the manifest and of the folder. The databases have formats of their own.
 FORMAT = 1
-# The time, UTC, and the identity of the store: names sort by time, and two stores share none.
+# The time, UTC, and the identity of the store: two stores share no name. Names are in the order of
+# the server's clock, which may have been wrong; `Manifest.position` has the true one.
 NAME = re.compile(r"\d{8}T\d{6}\.\d{3}Z-[0-9a-f]{16}")
 _SUM = "manifest_sha256"
 _FILE_NAME = re.compile(r"[a-z]+(\.db)?")
@@ -56,6 +57,14 @@ class Manifest:
     store: str
     shards: tuple[BackupShard, ...]
     files: Mapping[str, BackupFile]
+
+    @property
+    def position(self) -> tuple[tuple[int, int], ...]:
+        """Returns how far its store was: of two backups of a store the later one has the higher
+        position, or the same if nothing was committed between them.
+        """
+        in_order = sorted(self.shards, key=lambda one: one.shard)
+        return tuple((one.epoch, one.offset) for one in in_order)
 
     @property
     def total_bytes(self) -> int:

@@ -17,12 +17,11 @@ from time import perf_counter
 from typing import Any
 
 from jobline_server.history.destination import without_credentials
+from jobline_server.offline.backups.choosing import delete_older, whole_ones
 from jobline_server.offline.backups.finishing import (
     Wanted,
-    delete_older,
     delete_unfinished,
     finish,
-    whole_ones,
 )
 from jobline_server.offline.backups.places import place_of
 
@@ -74,7 +73,7 @@ def main() -> int:
 def _answer(request: dict[str, Any]) -> None:
     place = place_of(request["to"])
     if "copy" not in request:
-        newest = next(whole_ones(place, request["store"]), None)
+        newest = next(iter(whole_ones(place, request["store"])), None)
         say(newest_ms=newest.at_ms if newest else 0, name=newest.name if newest else "")
         return
     copy = Path(request["copy"])

@@ -23,6 +23,8 @@ IDS_A_SECOND = 1 << 20
 STARTS = 256
 # Of the ids that a shard has left, a restore skips at most this share.
 SHARE_MAX = 8
+# Clocks of two machines differ by less; what is later by more was made by one that was ahead.
+CLOCKS_APART_MS = 60_000
 # A server that is started again and again may have epochs that are ahead of the clock.
 EPOCHS_AHEAD = 3_600
 
@@ -50,19 +52,21 @@ def raise_ids(directory: Path, at_ms: int, now_ms: int) -> bool:
     given out since; returns whether that is certain. Raises sqlite3.Error.
 
     How many ids that were is known to nobody any more: it takes more than there can have been in
-    that time.
+    that time. Of a backup that is of the future not even the time is known.
     """
-    lost_seconds = max(now_ms - at_ms, 0) // limits.SECOND_MS + 1
-    wanted = lost_seconds * IDS_A_SECOND + STARTS * limits.ID_BLOCK
+    ids = 1 << limits.SEQUENCE_BITS
+    lost_ms = now_ms - at_ms + CLOCKS_APART_MS
+    lost_seconds = lost_ms // limits.SECOND_MS + 1
+    wanted = lost_seconds * IDS_A_SECOND + STARTS * limits.ID_BLOCK if lost_ms >= 0 else ids
     epoch = max((now_ms - limits.EPOCH_ZERO_MS) // limits.SECOND_MS, 1) + EPOCHS_AHEAD
     values = {
         "epoch": epoch,
         "wanted": wanted,
-        "ids": 1 << limits.SEQUENCE_BITS,
+        "ids": ids,
         "share": SHARE_MAX,
     }
     with closing(sqlite3.connect(directory / DATABASE_FILE, isolation_level=None)) as connection:
         connection.execute("PRAGMA synchronous = FULL")
         ceilings = connection.execute(_SQL["highest_ceiling"]).fetchone()
         connection.execute(_SQL["raise_all"], values)
-    return wanted <= ((1 << limits.SEQUENCE_BITS) - int(ceilings[0])) // SHARE_MAX
+    return wanted <= (ids - int(ceilings[0])) // SHARE_MAX

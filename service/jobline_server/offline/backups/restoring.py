@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jobline_server.history.destination import without_credentials
-from jobline_server.offline.backups.finishing import FILES, whole_ones
+from jobline_server.offline.backups.choosing import whole_ones
+from jobline_server.offline.backups.finishing import FILES
 from jobline_server.offline.backups.manifest import (
     MANIFEST_FILE,
     BackupFile,
@@ -49,25 +50,31 @@ _IGNORED = {WORK_FOLDER, "lost+found"}
 
 
 @dataclass(frozen=True, slots=True)
-class Restored:
-    """What was restored. `skips_all`: ids that were given out since the backup are certainly not
-    given out again; False for a backup so old that the store has too few ids left.
-    """
-
-    manifest: Manifest
-    skips_all: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Found:
-    """A backup, and where it is."""
+    """A backup, and where it is. `count`: of how many it was taken, as the furthest in the journal;
+    `later_named` are those of them whose names say a later time.
+    """
 
     place: Place
     manifest: Manifest
+    count: int = 1
+    later_named: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What was restored. `skips_all`: ids that were given out since the backup are certainly not
+    given out again; False for a backup so old that the store has too few ids left, or of a clock
+    that was ahead.
+    """
+
+    found: Found
+    skips_all: bool
 
 
 def find_backup(where: str) -> Found:
-    """Returns the backup that a path or URL names, or the newest one of those in it. Raises
+    """Returns the backup that a path or URL names, or the newest one of those in it, which is
+    the furthest in the journal. Raises
     `CannotRead`; `OSError` if a directory cannot be read.
     """
     shown = without_credentials(where)
@@ -92,7 +99,7 @@ def _find(where: str, shown: str) -> Found:
         place = place_of(where)
     except (ImportError, ValueError) as error:
         raise CannotRead(Why.UNREADABLE, without_credentials(str(error))) from error
-    found = list(whole_ones(place))
+    found = whole_ones(place)
     if not found:
         raise CannotRead(
             Why.MISSING,
@@ -106,7 +113,8 @@ def _find(where: str, shown: str) -> Found:
             f"{shown} has backups of {len(stores)} stores: choose one",
             "The newest: " + ", ".join(_newest_of(found, store).name for store in sorted(stores)),
         )
-    return Found(place, found[0])
+    later = tuple(one.name for one in found if one.name > found[0].name)
+    return Found(place, found[0], len(found), later)
 
 
 def _newest_of(found: list[Manifest], store: str) -> Manifest:
@@ -157,7 +165,7 @@ def restore(found: Found, data: Path, now_ms: int, progress: Progress) -> Restor
             sync_directory(data)
     finally:
         shutil.rmtree(work, ignore_errors=True)
-    return Restored(manifest, skips_all)
+    return Restored(found, skips_all)
 
 
 def _restore_in(work: Path, found: Found, now_ms: int, progress: Progress) -> bool:
