@@ -24,6 +24,7 @@ from jobline_server.backup_settings import BackupSettings
 from jobline_server.environment import is_of_others
 from jobline_server.setting_types import (
     Address,
+    Calls,
     Directory,
     Jobs,
     KeptSeconds,
@@ -168,20 +169,18 @@ class Settings(BackupSettings):
         le=86_400,
         description="Streams are asked to move after this long ± 10 %, in seconds, 1 … 86,400.",
     )
-    max_calls: int = Field(
-        default=20_000, ge=1, le=1_000_000, description="Unary calls in flight, 1 … 1,000,000."
-    )
-    max_streams: int = Field(
-        default=10_000, ge=1, le=1_000_000, description="Open streams, 1 … 1,000,000."
-    )
-    max_pulls: int = Field(
-        default=10_000, ge=1, le=1_000_000, description="Long polls, 1 … 1,000,000."
-    )
-    max_waiters: int = Field(
-        default=10_000, ge=1, le=1_000_000, description="Open Wait calls, 1 … 1,000,000."
-    )
+    max_calls: Calls = Field(default=20_000, description="Unary calls in flight, 1 … 1,000,000.")
+    max_streams: Calls = Field(default=10_000, description="Open streams, 1 … 1,000,000.")
+    max_pulls: Calls = Field(default=10_000, description="Long polls, 1 … 1,000,000.")
+    max_waiters: Calls = Field(default=10_000, description="Open Wait calls, 1 … 1,000,000.")
     max_watchers: int = Field(
         default=1_000, ge=1, le=100_000, description="Open Watch calls and /events, 1 … 100,000."
+    )
+    max_scalers: int = Field(
+        default=1_000,
+        ge=1,
+        le=100_000,
+        description="Open StreamIsActive calls, one for each ScaledObject of KEDA, 1 … 100,000.",
     )
 
     client_rate: Jobs = Field(

@@ -20,6 +20,7 @@ def call_limits(settings: Settings) -> CallLimits:
         pulls=settings.max_pulls,
         waiters=settings.max_waiters,
         watchers=settings.max_watchers,
+        scalers=settings.max_scalers,
     )
 
 

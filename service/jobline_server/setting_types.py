@@ -57,6 +57,7 @@ File = Annotated[Path | None, BeforeValidator(_socket)]
 Socket = Annotated[Path | None, BeforeValidator(_socket)]
 Origins = Annotated[str, AfterValidator(_origins)]
 """Origins of web pages with commas, or `*`."""
+Calls = Annotated[int, Field(ge=1, le=1_000_000)]
 Jobs = Annotated[int, Field(ge=0, le=1_000_000)]
 KeptSeconds = Annotated[float, Field(ge=0, le=34_560_000)]
 """Up to 400 days."""

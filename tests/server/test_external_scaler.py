@@ -18,7 +18,7 @@ from jobline_server.rpc import externalscaler_pb2 as pb
 from jobline_server.runtime.health import Health
 from jobline_server.runtime.watch import activity
 from jobline_server.testing import RunningServer, running_server
-from tests.server.conftest import connect, until
+from tests.server.conftest import connect
 
 SERVICE = "/externalscaler.ExternalScaler/"
 
@@ -253,25 +253,6 @@ async def test_a_watcher_hears_at_once_that_there_is_work(
 
     assert await answer(stream) is False
     stream.cancel()
-
-
-async def test_watchers_are_bounded(transport: str) -> None:
-    """With those of events, by `max_watchers`; one that leaves makes room."""
-    async with (
-        running_server(transport=transport, max_watchers=10) as server,
-        connect(server.address) as channel,
-    ):
-        scaler = Scaler(channel)
-        streams = [scaler.stream(queue=f"q{number}") for number in range(10)]
-        for stream in streams:
-            await stream.read()
-
-        code, _ = await refusal(scaler.stream(queue="mail").read())
-        assert code is grpc.StatusCode.RESOURCE_EXHAUSTED
-        for stream in streams:
-            stream.cancel()
-        await until(lambda: not len(server.server.admission.watchers))
-        assert not server.server.runtime.activity._queues
 
 
 async def test_a_lost_shard_is_an_error_and_not_an_empty_queue(

@@ -1,4 +1,4 @@
-"""Admission: bounds on open calls, their bytes, streams, long polls, waiters and watchers.
+"""Admission: bounds on open calls, their bytes, streams, long polls, waiters, watchers and scalers.
 
 gRPC's own bound counts streams as calls and knows no kinds. A call over a bound is refused with
 TOO_MANY_CALLS, which is definite: nothing was done.
@@ -44,6 +44,8 @@ class CallLimits:
     pulls: int = 10_000
     waiters: int = 10_000
     watchers: int = 1_000
+    # Streams of KEDA, one for each ScaledObject: they and watchers leave each other their places.
+    scalers: int = 1_000
     # The first frames of open streams, without schemas: names, labels and queues, which are kept
     # until the streams end.
     stream_bytes: int = 512 << 20
@@ -149,6 +151,7 @@ class Admission:
         "pulls",
         "recounts",
         "reply_bytes",
+        "scalers",
         "streams",
         "unread_bytes",
         "unread_calls",
@@ -176,6 +179,7 @@ class Admission:
         self.pulls = Gate("long polls", self.limits.pulls)
         self.waiters = Gate("waiters", self.limits.waiters, self.limits.waited_ids)
         self.watchers = Gate("watchers", self.limits.watchers)
+        self.scalers = Gate("scalers", self.limits.scalers)
         self._writing: set[asyncio.Task[Any]] = set()
 
     def check_reply(self, reply_bytes: int) -> None:
@@ -261,7 +265,7 @@ class Admission:
         something end by themselves.
         """
         self.ending = True
-        for gate in (self.pulls, self.waiters, self.watchers):
+        for gate in (self.pulls, self.waiters, self.watchers, self.scalers):
             gate.cancel_all(but=self._writing)
 
 

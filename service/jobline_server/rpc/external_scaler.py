@@ -41,7 +41,7 @@ class ExternalScaler:
         """Yields whether a queue has work, now and when that changes."""
         trigger = scaler.trigger_of(request)
         watched = self._runtime.activity.watch(trigger.queue, trigger.activation)
-        with self._admission.watchers.admitted():
+        with self._admission.scalers.admitted():
             async with aclosing(watched) as answers:
                 async for active in answers:
                     yield pb.IsActiveResponse(result=active)
