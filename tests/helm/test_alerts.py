@@ -159,6 +159,7 @@ def test_values_change_single_alerts(tmp_path):
     changes = {
         "JoblineDown": {"enabled": False},
         "JoblineQueueWaits": {"threshold": 0.5, "for": "1m", "severity": "critical"},
+        "JoblineAttemptsFail": {"threshold": 0.75, "minimum": 3},
     }
     spec = rules(tmp_path, {**VALUES, "prometheusRule": {"enabled": True, "alerts": changes}})
     assert names(spec) == ALERTS.keys() - {"JoblineDown"}
@@ -167,3 +168,8 @@ def test_values_change_single_alerts(tmp_path):
     )
     assert " > 0.5 " in changed["expr"]
     assert (changed["for"], changed["labels"]["severity"]) == ("1m", "critical")
+    (both,) = (
+        rule for rule in spec["groups"][0]["rules"] if rule["alert"] == "JoblineAttemptsFail"
+    )
+    assert " > 0.75 and " in both["expr"]
+    assert both["expr"].endswith(">= 3")

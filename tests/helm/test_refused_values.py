@@ -105,6 +105,20 @@ BAD: list[tuple[Object, str]] = [
     ({"serviceMonitor": {"interval": "often"}}, "interval"),
     ({"prometheusRule": {"alerts": {"JoblineIsSad": {}}}}, "JoblineIsSad"),
     ({"prometheusRule": {"alerts": {"JoblineDown": {"severity": "bad"}}}}, "severity"),
+    (
+        {
+            "serviceMonitor": {"enabled": True},
+            "prometheusRule": {"enabled": True, "alerts": {"JoblineDown": {"threshold": 1}}},
+        },
+        "prometheusRule.alerts.JoblineDown has no threshold",
+    ),
+    (
+        {
+            "serviceMonitor": {"enabled": True},
+            "prometheusRule": {"enabled": True, "alerts": {"JoblineQueueWaits": {"minimum": 1}}},
+        },
+        "prometheusRule.alerts.JoblineQueueWaits has no minimum",
+    ),
     ({"prometheusRule": {"enabled": True}}, "prometheusRule needs serviceMonitor.enabled"),
     ({"grafanaDashboard": {"label": {}}}, "label"),
     ({"workers": {"mail": {}}}, "image"),
