@@ -119,6 +119,10 @@ BAD: list[tuple[Object, str]] = [
         },
         "prometheusRule.alerts.JoblineQueueWaits has no minimum",
     ),
+    (
+        {"workers": {"mail": {"image": WORKER, "env": [{"name": "JOBLINE_SERVER", "value": "x"}]}}},
+        "workers.mail.env has JOBLINE_SERVER, which the chart sets itself",
+    ),
     ({"prometheusRule": {"enabled": True}}, "prometheusRule needs serviceMonitor.enabled"),
     ({"grafanaDashboard": {"label": {}}}, "label"),
     ({"workers": {"mail": {}}}, "image"),
@@ -194,6 +198,40 @@ def test_a_url_without_a_password_is_taken(url, tmp_path):
     done = run(tool("helm4"), "template", "jobs", CHART, "--values", file)
     assert done.returncode == 0, done.stderr
     assert f'backup_to = "{url}"' in done.stdout
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "JOBLINE_SERVER",
+        "JOBLINE_TOKEN",
+        "JOBLINE_TLS_CA",
+        "JOBLINE_CLIENT_CERTIFICATE",
+        "JOBLINE_CLIENT_KEY",
+    ],
+)
+def test_a_worker_cannot_set_the_variables_that_the_chart_sets(name, tmp_path):
+    """Of two of one name the last counts: the worker would call another server, or show nothing.
+    Where the chart does not set one, it is the worker's own."""
+    worker = {"image": WORKER, "env": [{"name": name, "value": "x"}]}
+    guarded = {
+        "tls": {
+            "existingSecret": "own",
+            "clientCa": {"existingSecret": "theirs"},
+            "clientCertificate": {"existingSecret": "shown"},
+        },
+        "auth": {"existingSecret": "keys"},
+        "workers": {"mail": {**worker, "token": {"existingSecret": "token"}}},
+    }
+    file = tmp_path / "values.yaml"
+    file.write_text(yaml.safe_dump(guarded))
+    done = run(tool("helm4"), "template", "jobs", CHART, "--values", file)
+    assert done.returncode != 0
+    assert f"workers.mail.env has {name}, which the chart sets itself" in done.stderr
+
+    file.write_text(yaml.safe_dump({"workers": {"mail": worker}}))
+    done = run(tool("helm4"), "template", "jobs", CHART, "--values", file)
+    assert (done.returncode == 0) is (name != "JOBLINE_SERVER"), done.stderr
 
 
 DECIDED = sorted(runpy.run_path(str(ROOT / "scripts" / "chart_values.py"))["OF_THE_CHART"])

@@ -114,6 +114,14 @@ backup_keep = {{ int64 .keep }}
 {{- if and $asks (not (include "jobline.clientSecret" (dict "root" $ "own" $own))) -}}
 {{- fail (printf "workers.%s needs clientCertificate, or tls.clientCertificate, where tls.clientCa is set: the server lets nobody in without a certificate" $name) -}}
 {{- end -}}
+{{- $client := include "jobline.clientSecret" (dict "root" $ "own" $own) -}}
+{{- $set := list -}}
+{{- range include "jobline.clientEnv" (dict "root" $ "token" (default dict $worker.token) "clientSecret" $client) | fromYamlArray -}}
+{{- $set = append $set .name -}}
+{{- end -}}
+{{- range $worker.env -}}
+{{- include "jobline.refuseOwn" (dict "where" (printf "workers.%s.env" $name) "given" (dict .name true) "own" $set) -}}
+{{- end -}}
 {{- $keda := default dict $worker.keda -}}
 {{- if and $keda.enabled $.Values.auth.existingSecret -}}
 {{- if not (include "jobline.clientSecret" (dict "root" $ "own" $keda.existingSecret)) -}}
