@@ -91,6 +91,32 @@ def test_the_notes_say_how_to_reach_the_server():
     assert "There are no backups" in notes
 
 
+@pytest.mark.parametrize("shown", ["", "mine"])
+def test_the_notes_say_where_the_certificate_of_a_client_comes_from(shown, tmp_path):
+    """Out of the Secret of the chart's own clients where there is one, else from who signs them."""
+    tls = {
+        "existingSecret": "own",
+        "clientCa": {"existingSecret": "theirs"},
+        "clientCertificate": {"existingSecret": shown},
+    }
+    file = tmp_path / "values.yaml"
+    file.write_text(yaml.safe_dump({"tls": tls}))
+    done = run(
+        *(tool("helm4"), "install", "jobs", CHART, "--namespace", NAMESPACE),
+        *("--dry-run=client", "--values", file),
+        env={**os.environ, "KUBECONFIG": "/nonexistent"},
+    )
+    assert done.returncode == 0, done.stderr
+    before, _, call = done.stdout.partition("NOTES:")[2].partition("  grpcurl ")
+    assert call.startswith("-cacert ca.crt -cert client.crt -key client.key ")
+    if shown:
+        template = """--output 'go-template={{index .data "tls.%s" | base64decode}}' >client.%s"""
+        for part in ("crt", "key"):
+            assert f"get secret mine {template % (part, part)}" in before
+    else:
+        assert "an authority in the Secret theirs signed for you" in before
+
+
 def test_the_schemas_of_kubernetes_take_every_object(tmp_path):
     """Strict: no field that Kubernetes does not know. The other kinds are in test_kinds.py."""
     files: list[Path] = []
