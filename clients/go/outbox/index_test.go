@@ -19,18 +19,9 @@ import (
 func TestRoundReadsNoRowsOfFullQueues(t *testing.T) {
 	for name, db := range databases(t) {
 		t.Run(name, func(t *testing.T) {
-			fill := func(queue, refusal string, count int) {
-				rows := make([]string, count)
-				for i := range rows {
-					rows[i] = fmt.Sprintf("('%s-%04d', '%s', '', 0, 0, %s)", queue, i, queue, refusal)
-				}
-				if _, err := db.Exec("INSERT INTO jobline_outbox VALUES " + strings.Join(rows, ", ")); err != nil {
-					t.Fatal(err)
-				}
-			}
-			fill("a", "'no'", 3_000)
-			fill("b", "NULL", 3_000)
-			fill("c", "NULL", 10)
+			fill(t, db, "a", "'no'", 3_000)
+			fill(t, db, "b", "NULL", 3_000)
+			fill(t, db, "c", "NULL", 10)
 			if _, err := db.Exec("ANALYZE"); err != nil {
 				t.Fatal(err)
 			}
@@ -50,6 +41,18 @@ func TestRoundReadsNoRowsOfFullQueues(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// fill writes rows without jobs, whose ids begin with the name of the queue.
+func fill(t *testing.T, db *sql.DB, queue, refusal string, count int) {
+	t.Helper()
+	rows := make([]string, count)
+	for i := range rows {
+		rows[i] = fmt.Sprintf("('%s-%04d', '%s', '', 0, 0, %s)", queue, i, queue, refusal)
+	}
+	if _, err := db.Exec("INSERT INTO jobline_outbox VALUES " + strings.Join(rows, ", ")); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -161,20 +164,56 @@ func TestTableOfAnEarlierVersionIsRelayed(t *testing.T) {
 	}
 }
 
+// TestRefusedRowsAreFoundByTheirIndex, with no look at those that wait; a table without it is searched.
+func TestRefusedRowsAreFoundByTheirIndex(t *testing.T) {
+	for name, db := range databases(t) {
+		t.Run(name, func(t *testing.T) {
+			fill(t, db, "a", "NULL", 3_000)
+			for _, isIndexed := range []bool{true, false} {
+				if !isIndexed {
+					if _, err := db.Exec("DROP INDEX jobline_outbox_failed"); err != nil {
+						t.Fatal(err)
+					}
+				}
+				queue := fmt.Sprintf("refused-%t", isIndexed)
+				fill(t, db, queue, "'no'", 4)
+				if _, err := db.Exec("ANALYZE"); err != nil {
+					t.Fatal(err)
+				}
+				plan := planOf(t, db, name, outbox.RetryRows(table(name)))
+				if strings.Contains(plan, "jobline_outbox_failed") != isIndexed {
+					t.Error(plan)
+				}
+				if _, err := db.Exec("UPDATE jobline_outbox SET error = 'no' WHERE queue = '" + queue + "'"); err != nil {
+					t.Fatal(err) // PostgreSQL has run what it explained
+				}
+				if count, err := table(name).RetryFailed(t.Context(), db); count != 4 || err != nil {
+					t.Errorf("%d rows: %v", count, err)
+				}
+				if left := rowsLeft(t, db, "error IS NOT NULL"); left != 0 {
+					t.Errorf("%d rows are still refused", left)
+				}
+			}
+		})
+	}
+}
+
 // TestIndexIsInTheSchemaOfItsTable, which the databases spell differently, and has another name, however long.
 func TestIndexIsInTheSchemaOfItsTable(t *testing.T) {
 	for name, db := range databases(t) {
 		schema := map[string]string{"sqlite": "main.", "postgres": "public."}[name]
 		for _, given := range []string{schema + "jobs", strings.Repeat("j", 63)} {
 			one := outbox.Table{Name: given, Dialect: dialect(name)}
-			for _, statement := range []string{one.Schema(), one.IndexSchema(), one.IndexSchema()} {
+			for _, statement := range []string{one.Schema(), one.IndexSchema(), one.IndexSchema(), one.FailedIndexSchema(), one.FailedIndexSchema()} {
 				if _, err := db.Exec(statement); err != nil {
 					t.Fatalf("%s: %v", statement, err)
 				}
 			}
 			alone := strings.TrimPrefix(given, schema)
-			if _, err := db.Exec("DROP INDEX " + alone[:min(len(alone), 55)] + "_queues"); err != nil {
-				t.Error(err)
+			for _, index := range []string{"_queues", "_failed"} {
+				if _, err := db.Exec("DROP INDEX " + alone[:min(len(alone), 55)] + index); err != nil {
+					t.Error(err)
+				}
 			}
 			if _, err := one.Push(t.Context(), db, "q", 1, &jobline.PushOptions{}); err != nil {
 				t.Error(err)

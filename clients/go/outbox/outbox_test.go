@@ -74,7 +74,7 @@ func databases(t *testing.T) map[string]*sql.DB {
 	}
 	for name, db := range found {
 		t.Cleanup(func() { _ = db.Close() })
-		for _, schema := range []string{table(name).Schema(), table(name).IndexSchema(), fences(name).Schema(), `CREATE TABLE effects (id BIGINT)`} {
+		for _, schema := range []string{table(name).Schema(), table(name).IndexSchema(), table(name).FailedIndexSchema(), fences(name).Schema(), `CREATE TABLE effects (id BIGINT)`} {
 			if _, err := db.Exec(schema); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}

@@ -55,6 +55,9 @@ const (
 	// them, and however large the jobs are. A relay works without it, too.
 	createIndex = `CREATE INDEX IF NOT EXISTS {index} ON {indexed} (queue, id, size)
   WHERE error IS NULL`
+	// The rows that were refused, which are few among those that wait: without it, to look for them reads all rows.
+	createFailedIndex = `CREATE INDEX IF NOT EXISTS {index} ON {indexed} (id)
+  WHERE error IS NOT NULL`
 	insertRow = `INSERT INTO {table} (id, queue, job, size, written_at_ms) VALUES ($1, $2, $3, $4, $5)`
 	// The queues that have rows which wait, by the id of their first one. From one queue the index leads to the next,
 	// so that this reads two entries for each queue; DISTINCT reads all of them.
@@ -84,28 +87,37 @@ func (t Table) Schema() string { return t.spell(createTable) }
 
 // IndexSchema returns the statement that creates the index that a relay reads rows by, for a program's migrations. A
 // relay works without it, and reads all rows with an error, and those of full queues, in each round.
-func (t Table) IndexSchema() string {
-	schema, index, indexed := t.index()
+func (t Table) IndexSchema() string { return t.spellIndex(createIndex, waitingIndex) }
+
+// FailedIndexSchema returns the statement that creates the index that RetryFailed, and jobline.outbox for Python, find
+// rows by that were refused, for a program's migrations. Without it they read all rows; a relay does not need it.
+func (t Table) FailedIndexSchema() string { return t.spellIndex(createFailedIndex, failedIndex) }
+
+func (t Table) spellIndex(statement, suffix string) string {
+	schema, index, indexed := t.index(suffix)
 	// The schema is that of the table: SQLite wants it before the index's name, PostgreSQL before the table's.
 	if t.Dialect == SQLite {
 		index = schema + index
 	} else {
 		indexed = schema + indexed
 	}
-	return t.spell(createIndex, "{index}", index, "{indexed}", indexed)
+	return t.spell(statement, "{index}", index, "{indexed}", indexed)
 }
 
-// index returns the schema of the table with its dot, if it is given, and the names of the index and of the table.
-func (t Table) index() (schema, index, indexed string) {
+// What the names of the indexes end with.
+const waitingIndex, failedIndex = "_queues", "_failed"
+
+// index returns the schema of the table with its dot, if it is given, and the names of an index and of the table.
+func (t Table) index(suffix string) (schema, index, indexed string) {
 	name := sqldialect.Table(t.Name, "jobline_outbox")
 	dot := strings.LastIndexByte(name, '.') + 1
 	schema, indexed = name[:dot], name[dot:]
-	return schema, indexed[:min(len(indexed), 55)] + "_queues", indexed // PostgreSQL cuts names at 63 bytes
+	return schema, indexed[:min(len(indexed), 55)] + suffix, indexed // PostgreSQL cuts names at 63 bytes
 }
 
-// hasIndex returns whether the table has its index, finished and usable.
+// hasIndex returns whether the table has the index that relays read by, finished and usable.
 func (t Table) hasIndex(ctx context.Context, tx *sql.Tx) (bool, error) {
-	schema, index, _ := t.index()
+	schema, index, _ := t.index(waitingIndex)
 	statement, args := `SELECT COUNT(*) FROM pg_index WHERE indexrelid = to_regclass($1) AND indisvalid`, []any{schema + index}
 	if t.Dialect == SQLite {
 		statement, args = `SELECT COUNT(*) FROM `+schema+`sqlite_master WHERE type = 'index' AND lower(name) = lower(?1)`, []any{index}

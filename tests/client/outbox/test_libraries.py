@@ -53,7 +53,7 @@ async def test_sqlalchemy_knows_the_tables(database):
     engine = sqlalchemy.create_engine(database.url)
     found = sqlalchemy.MetaData()
     found.reflect(engine, only=["jobline_outbox", "jobline_fence"])
-    by_hand = index_of(sqlalchemy.inspect(engine), database.kind)
+    by_hand = indexes_of(sqlalchemy.inspect(engine), database.kind)
     declared = sqlalchemy.MetaData()
     for table in (outbox_table(declared), fence_table(declared)):
         real = found.tables[table.name]
@@ -64,15 +64,17 @@ async def test_sqlalchemy_knows_the_tables(database):
         assert list(table.primary_key.columns.keys()) == list(real.primary_key.columns.keys())
     declared.drop_all(engine)
     declared.create_all(engine)
-    assert index_of(sqlalchemy.inspect(engine), database.kind) == by_hand
-    assert by_hand[0] == "jobline_outbox_queues"
+    assert indexes_of(sqlalchemy.inspect(engine), database.kind) == by_hand
+    assert list(by_hand) == ["jobline_outbox_failed", "jobline_outbox_queues"]
     engine.dispose()
 
 
-def index_of(inspector, kind):
-    """Name, columns and condition."""
-    (found,) = inspector.get_indexes("jobline_outbox")
-    return found["name"], found["column_names"], str(found["dialect_options"][f"{kind}_where"])
+def indexes_of(inspector, kind):
+    """Columns and condition, by name."""
+    return {
+        one["name"]: (one["column_names"], str(one["dialect_options"][f"{kind}_where"]))
+        for one in sorted(inspector.get_indexes("jobline_outbox"), key=lambda one: one["name"])
+    }
 
 
 async def test_an_async_session_is_run_in_step(database, client):
@@ -181,11 +183,13 @@ async def test_django(database, server, client):
         assert OUTBOX.stats(tx).waiting == 0
     await in_thread(manage, "migrate", "jobline_outbox", "0001")
     with database.transaction() as tx:
-        tx.cursor().execute("DROP INDEX jobline_outbox_queues")  # as the first version had none
+        for index in ("queues", "failed"):  # as the first version had none
+            tx.cursor().execute(f"DROP INDEX jobline_outbox_{index}")
         tx.cursor().execute("CREATE INDEX jobline_outbox_waiting ON jobline_outbox (id)")
     await in_thread(manage, "migrate")
     with database.transaction() as tx:
-        tx.cursor().execute("DROP INDEX jobline_outbox_queues")
+        for index in ("queues", "failed"):
+            tx.cursor().execute(f"DROP INDEX jobline_outbox_{index}")
         with pytest.raises(Exception, match=r"jobline_outbox_waiting"):  # as each driver has it
             tx.cursor().execute("DROP INDEX jobline_outbox_waiting")
         tx.rollback()

@@ -21,7 +21,7 @@ OUTBOX = Outbox()
 
 
 class Planned(Transaction):
-    """Keeps the plan of each query; in PostgreSQL with what it has read."""
+    """Keeps the plan of each query; in PostgreSQL with what it has read. And that of updates."""
 
     def __init__(self, connection: Any) -> None:
         self._tx = transaction_of(connection)
@@ -35,6 +35,10 @@ class Planned(Transaction):
         return self._tx.rows(statement, *parameters)
 
     def execute(self, statement: str, *parameters: object) -> int:
+        if statement.startswith("UPDATE"):
+            explain = "EXPLAIN QUERY PLAN" if self.dialect == "sqlite" else "EXPLAIN"
+            found = self._tx.rows(f"{explain} {statement}", *parameters)
+            self.plans.append("; ".join(row[-1] for row in found))
         return self._tx.execute(statement, *parameters)
 
     def commit(self) -> None:
@@ -159,6 +163,23 @@ def test_the_rows_are_counted(database: Database, is_indexed: bool) -> None:
         assert (is_scan is None) is is_indexed
 
 
+@pytest.mark.parametrize("is_indexed", [True, False])
+def test_refused_rows_are_found_by_their_index(database: Database, is_indexed: bool) -> None:
+    """Without a look at those that wait. A table without it is searched."""
+    with database.transaction() as tx:
+        planned = Planned(tx)
+        if not is_indexed:
+            planned.execute("DROP INDEX jobline_outbox_failed")
+        fill(tx, "a", 3_000)
+        fill(tx, "b", 4, "no")
+        fill(tx, "c", 3_000)
+        tx.cursor().execute("ANALYZE")
+        assert [row.id for row in OUTBOX.failed(planned, limit=3)] == ["b-0000", "b-0001", "b-0002"]
+        assert OUTBOX.retry_failed(planned) == 4
+        assert OUTBOX.failed(planned) == []
+    assert [("jobline_outbox_failed" in plan) for plan in planned.plans] == [is_indexed] * 3
+
+
 def indices(database: Database) -> list[str]:
     catalog = {
         "sqlite": "SELECT lower(name) FROM sqlite_master WHERE type = 'index'",
@@ -174,11 +195,12 @@ def test_a_table_that_exists_gets_its_index_from_a_migration(database: Database)
     with database.transaction() as tx:
         tx.cursor().execute(outbox.ddl(database.kind))
         outbox.create(tx)
-    assert "jobs_queues" not in indices(database)
+    assert not {"jobs_queues", "jobs_failed"} & set(indices(database))
     for _ in range(2):
         with database.transaction() as tx:
             tx.cursor().execute(outbox.index_ddl(database.kind))
-    assert "jobs_queues" in indices(database)
+            tx.cursor().execute(outbox.failed_index_ddl(database.kind))
+    assert {"jobs_queues", "jobs_failed"} <= set(indices(database))
 
 
 def test_an_index_has_another_name_than_a_table_with_a_long_one(database: Database) -> None:
@@ -187,4 +209,4 @@ def test_an_index_has_another_name_than_a_table_with_a_long_one(database: Databa
     with database.transaction() as tx:
         outbox.create(tx)
         outbox.create(tx)
-    assert f"{'j' * 55}_queues" in indices(database)
+    assert {f"{'j' * 55}_queues", f"{'j' * 55}_failed"} <= set(indices(database))

@@ -19,6 +19,7 @@ from jobline.outbox._tables import (
     STATS_BY_INDEX,
     definition,
     exists,
+    failed_index_definition,
     has_index,
     index_definition,
     table_given,
@@ -76,16 +77,23 @@ class Outbox:
         """
         return index_definition(self.table, dialect)
 
+    def failed_index_ddl(self, dialect: Literal["sqlite", "postgresql"]) -> str:
+        """Returns the statement that creates the index that `failed` and `retry_failed` find rows
+        by, for migrations. Raises InvalidArgument for another database.
+        """
+        return failed_index_definition(self.table, dialect)
+
     def create(self, tx: Any) -> None:
-        """Creates the table with its index, unless the table exists.
+        """Creates the table with its indexes, unless the table exists.
 
         A table that exists gets no index here: PostgreSQL would hold up all who write to it, and
-        allows that to its owner alone. `index_ddl` is for migrations.
+        allows that to its owner alone. `index_ddl` and `failed_index_ddl` are for migrations.
         """
         transaction = transaction_of(tx)
         if not exists(transaction, self.table):
             transaction.execute(definition(OUTBOX, self.table, transaction.dialect))
             transaction.execute(index_definition(self.table, transaction.dialect))
+            transaction.execute(failed_index_definition(self.table, transaction.dialect))
 
     # ------------------------------------------------------------------ writing
 

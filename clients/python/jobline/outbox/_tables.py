@@ -30,6 +30,11 @@ OUTBOX = """CREATE TABLE IF NOT EXISTS {table} (
 INDEX = """CREATE INDEX IF NOT EXISTS {index} ON {indexed} (queue, id, size)
   WHERE error IS NULL"""
 
+# The rows that were refused, which are few among those that wait: without it, to look for them
+# reads all rows. Nothing else needs it.
+FAILED_INDEX = """CREATE INDEX IF NOT EXISTS {index} ON {indexed} (id)
+  WHERE error IS NOT NULL"""
+
 # The queues that have rows which wait, and the id of their first one. From one queue the index
 # leads to the next, so that this reads two entries for each queue; DISTINCT reads all of them.
 WAITING_QUEUES = """WITH RECURSIVE queues(queue) AS (
@@ -90,19 +95,37 @@ def definition(shape: str, table: str, dialect: str) -> str:
 
 
 def index_of(table: str) -> str:
-    """Returns the name of the index of an outbox. PostgreSQL cuts names at 63 bytes."""
+    """Returns the name of the index that relays read by. PostgreSQL cuts names at 63 bytes."""
     return f"{table.rpartition('.')[2][:55]}_queues"
 
 
+def failed_index_of(table: str) -> str:
+    """Returns the name of the index of the rows that were refused."""
+    return f"{table.rpartition('.')[2][:55]}_failed"
+
+
 def index_definition(table: str, dialect: str) -> str:
-    """Returns the statement that creates the index of an outbox, in the schema of its table: SQLite
-    wants that before the name of the index, PostgreSQL before the one of the table. Raises
+    """Returns the statement that creates the index that relays read by. Raises InvalidArgument for
+    a database that is not supported.
+    """
+    return _index_definition(INDEX, index_of(table), table, dialect)
+
+
+def failed_index_definition(table: str, dialect: str) -> str:
+    """Returns the statement that creates the index of the rows that were refused. Raises
     InvalidArgument for a database that is not supported.
+    """
+    return _index_definition(FAILED_INDEX, failed_index_of(table), table, dialect)
+
+
+def _index_definition(shape: str, index: str, table: str, dialect: str) -> str:
+    """In the schema of the table: SQLite wants that before the name of the index, PostgreSQL before
+    the one of the table.
     """
     schema, dot, name = table.rpartition(".")
     if supported(dialect) == POSTGRESQL:
-        return INDEX.format(index=index_of(table), indexed=table)
-    return INDEX.format(index=f"{schema}{dot}{index_of(table)}", indexed=name)
+        return shape.format(index=index, indexed=table)
+    return shape.format(index=f"{schema}{dot}{index}", indexed=name)
 
 
 def exists(tx: Transaction, table: str) -> bool:
@@ -115,7 +138,7 @@ def exists(tx: Transaction, table: str) -> bool:
 
 
 def has_index(tx: Transaction, table: str) -> bool:
-    """Returns whether an outbox has its index, finished and usable."""
+    """Returns whether an outbox has the index that relays read by, finished and usable."""
     schema, dot, _ = table.rpartition(".")
     index = f"{schema}{dot}{index_of(table)}"
     if supported(tx.dialect) == POSTGRESQL:

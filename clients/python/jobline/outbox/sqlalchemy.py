@@ -10,14 +10,14 @@ from sqlalchemy import BigInteger, Column, Index, LargeBinary, MetaData, Table, 
 
 from jobline.outbox._fence import Fence, fence
 from jobline.outbox._outbox import Outbox
-from jobline.outbox._tables import index_of
+from jobline.outbox._tables import failed_index_of, index_of
 
 
 def outbox_table(metadata: MetaData, outbox: Outbox | None = None) -> Table:
     """Returns the table of an outbox, default that of `Outbox()`, as part of some metadata."""
     full_name = (outbox or Outbox()).table
     schema, _, name = full_name.rpartition(".")
-    waits = text("error IS NULL")
+    waits, failed = text("error IS NULL"), text("error IS NOT NULL")
     return Table(
         name,
         metadata,
@@ -32,6 +32,7 @@ def outbox_table(metadata: MetaData, outbox: Outbox | None = None) -> Table:
             sqlite_where=waits,
             postgresql_where=waits,
         ),
+        Index(failed_index_of(full_name), "id", sqlite_where=failed, postgresql_where=failed),
         schema=schema or None,
     )
 
