@@ -153,7 +153,7 @@ func nonceOf(key []byte, scope string, head, data []byte) []byte {
 
 func sealerOf(key []byte) (cipher.AEAD, error) {
 	if len(key) != keyBytes {
-		return nil, newError(ErrCodec, "a key has %d bytes, not %d", keyBytes, len(key))
+		return nil, newError(ErrCodec, "a key has %d bytes, not %d", len(key), keyBytes)
 	}
 	block, err := aes.NewCipher(key)
 	if err != nil {

@@ -128,6 +128,15 @@ func TestTagWithoutItsKeyIsRefused(t *testing.T) {
 	t.Errorf("got %s", got)
 }
 
+func TestKeyMapWithoutAFunctionPanicsByName(t *testing.T) {
+	defer func() {
+		if text, _ := recover().(string); !strings.Contains(text, "which key is current") {
+			t.Errorf("panicked with %q", text)
+		}
+	}()
+	jobline.NewKeyMap(nil, nil)
+}
+
 func TestCodecRefusesWhatCannotBe(t *testing.T) {
 	for _, options := range []jobline.CodecOptions{
 		{InflatedBytesMax: -1}, {TagKey: []byte("short")}, {HashedTags: []string{"email"}},
@@ -135,6 +144,9 @@ func TestCodecRefusesWhatCannotBe(t *testing.T) {
 		if _, err := jobline.NewCodec(options); !errors.Is(err, jobline.ErrInvalidArgument) {
 			t.Errorf("%+v: got %v", options, err)
 		}
+	}
+	if _, err := jobline.NewCodec(jobline.CodecOptions{TagKey: []byte("short")}); err == nil || !strings.Contains(err.Error(), "has 5 bytes, not 32") {
+		t.Errorf("got %v", err)
 	}
 	for id, key := range map[string][]byte{"": make([]byte, 32), "k": make([]byte, 16), strings.Repeat("k", 65): make([]byte, 32)} {
 		ring := jobline.NewKeyMap(map[string][]byte{id: key}, func(string) string { return id })

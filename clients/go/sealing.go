@@ -30,8 +30,11 @@ type KeyMap struct {
 }
 
 // NewKeyMap returns a key ring of keys by id, and of the function that says which one is current for a group:
-// one for each tenant, so that it can be erased alone.
+// one for each tenant, so that it can be erased alone. It panics without that function.
 func NewKeyMap(keys map[string][]byte, current func(group string) string) *KeyMap {
+	if current == nil {
+		panic("jobline: NewKeyMap needs the function that says which key is current")
+	}
 	return &KeyMap{keys: maps.Clone(keys), current: current}
 }
 
@@ -88,7 +91,7 @@ func NewCodec(options CodecOptions) (*Codec, error) {
 	case options.InflatedBytesMax < 0:
 		return nil, refuse("InflatedBytesMax", "must not be negative, and is %d", options.InflatedBytesMax)
 	case len(options.TagKey) != 0 && len(options.TagKey) != keyBytes:
-		return nil, refuse("TagKey", "has %d bytes, not %d", keyBytes, len(options.TagKey))
+		return nil, refuse("TagKey", "has %d bytes, not %d", len(options.TagKey), keyBytes)
 	case len(options.HashedTags) > 0 && len(options.TagKey) == 0:
 		return nil, refuse("TagKey", "HashedTags need one")
 	}

@@ -97,7 +97,7 @@ func (r *workerRun) settleUnread(job *LeasedJob, err error) {
 	if errors.Is(err, ErrKeyErased) {
 		m.Type = "KeyErased"
 	}
-	r.log.Error("a job cannot be read, and is dead", "job", job.ID, "queue", job.Queue, "name", job.Name, "type", m.Type, "error", m.Message)
+	r.log.Warn("a job cannot be read", "job", job.ID, "queue", job.Queue, "name", job.Name, "type", m.Type, "error", m.Message)
 	r.session.settle(failItem(job, m, joblinev1.FailAction_FAIL_ACTION_DEAD))
 }
 
