@@ -172,7 +172,8 @@ class NativePort:
         call.is_cancelled = True
         call.task.cancel()
         if not call.has_begun:  # its task never runs, and cannot do this
-            self._end(number, call)
+            del self._calls[number]
+            self._waiting.end(call)
             call.task = None
 
     def _unanswered(self) -> int:
@@ -208,11 +209,8 @@ class NativePort:
             if not call.is_cancelled and not self._is_ending:
                 self._fail(number, grpc.StatusCode.CANCELLED, "the call was given up")
         finally:
-            self._end(number, call)
-
-    def _end(self, number: int, call: NativeCall) -> None:
-        del self._calls[number]
-        self._waiting.end(call)
+            del self._calls[number]
+            self._waiting.end(call)
 
     def _fail(self, number: int, code: grpc.StatusCode, message: str) -> None:
         self._front.fail(number, code.value[0], message)

@@ -112,46 +112,13 @@ class Batch:
         self.is_counted = True
 
 
-class Served:
-    """Counts the calls of one port that are served."""
-
-    __slots__ = ("_batches", "_calls")
-
-    def __init__(self) -> None:
-        self._batches: deque[Batch] = deque()
-        self._calls = 0
-
-    def begin(self, call: NativeCall, now: float) -> None:
-        """Counts a call that begins."""
-        batches = self._batches
-        if not batches or now - batches[-1].at >= TOGETHER_SECONDS:
-            batches.append(Batch(now))
-        call.batch = batch = batches[-1]
-        batch.calls += 1
-        self._calls += 1
-
-    def end(self, call: NativeCall) -> None:
-        """Takes a call that had begun out of the count."""
-        if call.batch is not None:
-            call.batch.calls -= 1
-            self._calls -= call.batch.is_counted
-
-    def count(self, now: float) -> int:
-        """Returns how many there are."""
-        batches = self._batches
-        while batches and (not batches[0].calls or now - batches[0].at >= COUNTED_SECONDS):
-            batch = batches.popleft()
-            batch.is_counted = False
-            self._calls -= batch.calls
-        return self._calls
-
-
 class WaitingCalls:
     """The calls of one port that wait, and the count of those that are served. `begin` and `refuse`
     take them from here; `count_open` counts those that are not answered, these included.
     """
 
     __slots__ = (
+        "_batches",
         "_begin",
         "_count_open",
         "_given_up",
@@ -174,7 +141,6 @@ class WaitingCalls:
     ) -> None:
         self._overload = overload
         self._lateness = Lateness()
-        self._served = Served()
         self._begin = begin
         self._refuse = refuse
         self._count_open = count_open
@@ -182,6 +148,9 @@ class WaitingCalls:
         self._waiting: deque[Waiting] = deque()
         # Of these, those whose callers are gone.
         self._given_up = 0
+        # Calls of the batches that are counted.
+        self._served = 0
+        self._batches: deque[Batch] = deque()
         self._is_going_on = False
         self._timer: asyncio.TimerHandle | None = None
 
@@ -198,68 +167,78 @@ class WaitingCalls:
         self._given_up += 1
 
     def go_on(self) -> None:
-        """Begins those for which there is room, in the next iteration if that was done in this
-        one.
-        """
-        if not self._is_going_on:
-            self._begin_some()
+        """Begins those for which there is room, or refuses some if it is an overload."""
+        waiting, overload = self._waiting, self._overload
+        if not waiting or self._is_going_on:
+            return
+        # In an overload only those begin that have not waited.
+        if not overload.is_over or overload.begins(
+            self._lateness, waiting[0].came, self._count_open
+        ):
+            self._refuse(self._next(REFUSED_AT_ONCE))
+            if waiting:
+                self._go_on_soon()
+            return
+        room = PLACES - self._served
+        if room < len(waiting):
+            room = PLACES - self.serving()
+        for one in self._next(room):
+            self.begin(one)
+        if waiting and self._timer is None:
+            due = overload.now() + IDLE_SECONDS
+            self._timer = self._loop.call_later(IDLE_SECONDS, self._begin_if_idle, due)
 
     def begin(self, one: Waiting) -> None:
         """Begins a call, whoever waits."""
-        self._served.begin(one.call, self._overload.now())
+        batches, now = self._batches, self._overload.now()
+        if not batches or (batches[-1].calls and now - batches[-1].at >= TOGETHER_SECONDS):
+            self.serving()  # else only settles, which never wait, would leave ever more of them
+            batches.append(Batch(now))
+        one.call.batch = batch = batches[-1]
+        if not batch.calls:
+            batch.at = now
+        batch.calls += 1
+        self._served += 1
         self._begin(one)
 
     def end(self, call: NativeCall) -> None:
         """Makes room in the place of a call that had begun."""
-        self._served.end(call)
+        if call.batch is not None:
+            call.batch.calls -= 1
+            self._served -= call.batch.is_counted
         if self._waiting:
             self._go_on_soon()
 
     def serving(self) -> int:
         """Returns how many calls are served."""
-        return self._served.count(self._overload.now())
+        batches, now = self._batches, self._overload.now()
+        while batches and (not batches[0].calls or now - batches[0].at >= COUNTED_SECONDS):
+            batch = batches.popleft()
+            batch.is_counted = False
+            self._served -= batch.calls
+        return self._served
 
     def take_all(self) -> list[Waiting]:
         """Removes and returns all that have not begun."""
         return self._next(len(self._waiting))
 
     def _go_on_soon(self) -> None:
+        """In the next iteration, once, however many calls end in this one."""
         if not self._is_going_on:
             self._is_going_on = True
-            self._loop.call_soon(self._begin_some)
+            self._loop.call_soon(self._go_on_now)
 
-    def _begin_some(self) -> None:
+    def _go_on_now(self) -> None:
         self._is_going_on = False
-        waiting = self._waiting
-        if not waiting:
-            return
-        if self._is_overload():
-            self._refuse(self._next(REFUSED_AT_ONCE))
-            if waiting:
-                self._go_on_soon()
-            return
-        self._begin_next(PLACES - self.serving())
-        if waiting and self._timer is None:
-            due = self._overload.now() + IDLE_SECONDS
-            self._timer = self._loop.call_later(IDLE_SECONDS, self._begin_if_idle, due)
+        self.go_on()
 
     def _begin_if_idle(self, due: float) -> None:
         self._timer = None
         overload = self._overload
         if overload.is_over and overload.now() - due < IDLE_LATE_SECONDS:
-            self._begin_next(PLACES)
+            for one in self._next(PLACES):
+                self.begin(one)
         self.go_on()
-
-    def _begin_next(self, count: int) -> None:
-        for one in self._next(count):
-            self.begin(one)
-
-    def _is_overload(self) -> bool:
-        """Returns whether the next call may not begin: in an overload only those do that have not
-        waited.
-        """
-        overload, came = self._overload, self._waiting[0].came
-        return not overload.is_over or overload.begins(self._lateness, came, self._count_open)
 
     def _next(self, count: int) -> list[Waiting]:
         """Removes up to `count` calls, and returns those that were not given up."""

@@ -80,25 +80,22 @@ class Overload:
     never goes back.
     """
 
-    __slots__ = ("_clock", "_meters", "_refused_at", "is_over", "refused")
+    __slots__ = ("_meters", "_refused_at", "is_over", "now", "refused")
 
     def __init__(self, meters: CallMeters, clock: Callable[[], float] = perf_counter) -> None:
         self._meters = meters
-        self._clock = clock
+        self.now = clock
+        """Returns the time at which a call comes."""
         self._refused_at = 0.0
         self.is_over = True
         self.refused = 0
         """Calls that were refused since the start."""
 
-    def now(self) -> float:
-        """Returns the time at which a call comes."""
-        return self._clock()
-
     def begins(self, lateness: Lateness, came: float, open_calls: Count) -> bool:
         """Returns whether an overload begins, as the next call of a port to be served came at a
         time.
         """
-        now = self._clock()
+        now = self.now()
         if not lateness.is_overload(now, came, open_calls):
             return False
         self.is_over, self._refused_at = False, now
@@ -110,7 +107,7 @@ class Overload:
         refused. `serving`: those that are not answered yet; `open_calls` also counts what the
         transport has to send, and takes a tenth of a millisecond.
         """
-        now = self._clock()
+        now = self.now()
         if now - self._refused_at >= CALM_SECONDS:
             self.is_over = True
             LOG.warning("no more overload", refused=self.refused)
@@ -122,5 +119,5 @@ class Overload:
     def count(self, path: str, calls: int) -> None:
         """Counts calls of a method that were refused."""
         self.refused += calls
-        self._refused_at = self._clock()
+        self._refused_at = self.now()
         self._meters.of(*path[1:].split("/")).refuse("RESOURCE_EXHAUSTED", calls)

@@ -12,6 +12,7 @@ from jobline_server.rpc.native_calls import (
     COUNTED_SECONDS,
     IDLE_LATE_SECONDS,
     IDLE_SECONDS,
+    TOGETHER_SECONDS,
     NativeCall,
     Waiting,
     WaitingCalls,
@@ -150,6 +151,21 @@ async def test_a_call_that_lasts_is_counted_no_more(world: World) -> None:
     assert world.waiting.serving() == 0
     world.come(*range(10, 14))
     assert world.begun == [1, 2, 3, 10, 11, 12]
+
+
+@pytest.mark.parametrize("is_slow", [False, True])
+async def test_calls_that_never_wait_leave_nothing(world: World, is_slow: bool) -> None:
+    """Settles and health, for weeks, whether they overlap or not."""
+    before: list[NativeCall] = []
+    for number in range(1_000):
+        call = NativeCall("/a.B/Ack", answer, "peer")
+        world.waiting.begin(Waiting(number, 0, call, b"", world.now))
+        for ended in before if is_slow else [call]:
+            world.waiting.end(ended)
+        before = [call]
+        world.now += TOGETHER_SECONDS
+    assert len(world.waiting._batches) <= 2 * COUNTED_SECONDS / TOGETHER_SECONDS
+    assert world.waiting.serving() == is_slow
 
 
 async def test_a_call_that_was_given_up_never_begins(world: World) -> None:
