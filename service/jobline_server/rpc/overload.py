@@ -104,7 +104,7 @@ class Overload:
 
     def room(self, came: float, serving: int, open_calls: Count) -> int:
         """Returns how many calls that came at a time may begin in an overload; the others are
-        refused. `serving`: those that are not answered yet; `open_calls` also counts what the
+        refused. `serving`: those that are served; `open_calls` also counts what the
         transport has to send, and takes a tenth of a millisecond.
         """
         now = self.now()

@@ -1,4 +1,4 @@
-"""Calls that wait until they begin: in their order, some in each iteration of the loop."""
+"""Calls that wait until they begin: in their order, as those before them end."""
 
 from __future__ import annotations
 

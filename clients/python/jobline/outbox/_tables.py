@@ -95,13 +95,18 @@ def definition(shape: str, table: str, dialect: str) -> str:
 
 
 def index_of(table: str) -> str:
-    """Returns the name of the index that relays read by. PostgreSQL cuts names at 63 bytes."""
-    return f"{table.rpartition('.')[2][:55]}_queues"
+    """Returns the name of the index that relays read by."""
+    return _index_name(table, "_queues")
 
 
 def failed_index_of(table: str) -> str:
     """Returns the name of the index of the rows that were refused."""
-    return f"{table.rpartition('.')[2][:55]}_failed"
+    return _index_name(table, "_failed")
+
+
+def _index_name(table: str, suffix: str) -> str:
+    """PostgreSQL cuts names at 63 bytes."""
+    return f"{table.rpartition('.')[2][:55]}{suffix}"
 
 
 def index_definition(table: str, dialect: str) -> str:

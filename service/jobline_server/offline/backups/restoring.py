@@ -74,8 +74,7 @@ class Restored:
 
 def find_backup(where: str) -> Found:
     """Returns the backup that a path or URL names, or the newest one of those in it, which is
-    the furthest in the journal. Raises
-    `CannotRead`; `OSError` if a directory cannot be read.
+    the furthest in the journal. Raises `CannotRead`; `OSError` if a directory cannot be read.
     """
     shown = without_credentials(where)
     try:
