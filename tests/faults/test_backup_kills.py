@@ -13,7 +13,7 @@ from time import perf_counter
 
 import pytest
 
-from jobline import AsyncClient, BackupState, JoblineError
+from jobline import AsyncClient, BackupState, JoblineError, SettleOutcome
 from jobline_server.offline.backups.choosing import whole_ones
 from jobline_server.offline.backups.places import place_of
 from jobline_server.testing import ServerProcess, running_server
@@ -49,8 +49,13 @@ async def work(client: AsyncClient, queue: str, journal: Journal) -> None:
             pushed = await client.push_many(queue, [{"x": "y" * 200}] * 25)
             journal.pushed += [one.id for one in pushed]
             jobs = await client.pull(queue, max_jobs=10, wait=0, lease=5)
-            await client.ack(*jobs)
-            journal.acked += [job.id for job in jobs]
+            outcomes = await client.ack(*jobs)
+            # A kill undoes a lease that was not committed yet; its ack is then LEASE_LOST.
+            journal.acked += [
+                job.id
+                for job, outcome in zip(jobs, outcomes, strict=True)
+                if outcome in {SettleOutcome.DONE, SettleOutcome.ALREADY_DONE}
+            ]
         except JoblineError:
             await asyncio.sleep(0.02)
 
