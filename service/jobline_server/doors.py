@@ -71,9 +71,8 @@ class OwnDoors:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self.tls = _tls_of(settings)
-        with_tls, traces = self.tls is not None, settings.tracing != "off"
-        self.transport = choose_transport(settings.transport, with_tls=with_tls, traces=traces)
-        self.scheme = "https" if with_tls else "http"
+        self.transport = choose_transport(settings.transport)
+        self.scheme = "http" if self.tls is None else "https"
         self._serving: Serving | None = None
         self._health: Serving | None = None
         self._listener: WebServer | None = None
@@ -86,7 +85,7 @@ class OwnDoors:
             self._settings.listen_addresses,
             payload_bytes_max=int(self._settings.max_payload_bytes),
             admission=admission,
-            reads_metadata=bool(self._settings.auth),
+            reads_metadata=bool(self._settings.auth) or self._settings.tracing != "off",
             tls=self.tls,
         )
         if self._settings.health_listen:

@@ -14,5 +14,5 @@ class TracingSettings(BaseSettings):
     tracing: Literal["off", "otlp"] = Field(
         default="off",
         description="Send a span of each call by OTLP, as OTEL_* variables say; needs the extra "
-        "`otel`, and has calls served by grpcio.",
+        "`otel`.",
     )

@@ -16,7 +16,7 @@ from jobline_server.runtime.health import Health
 from jobline_server.testing import RunningServer, running_server
 from jobline_server.web import connections, metrics
 from jobline_server.web.errors import CannotListen
-from jobline_server.web.server import bind
+from jobline_server.web.server import bound
 
 
 async def fetch(server: RunningServer, path: str, accept: str = "*/*") -> httpx.Response:
@@ -193,12 +193,12 @@ async def test_a_port_that_is_taken_stops_the_start(server: RunningServer) -> No
         async with running_server(http=server.http):
             pass
     with pytest.raises(CannotListen):
-        bind(server.http)
+        bound(server.http)
 
 
 def test_an_address_of_another_machine_is_not_taken_for_a_taken_port() -> None:
     """Trial D10: no other server is on it; and the reason is in words, without an errno."""
     with pytest.raises(CannotListen) as refused:
-        bind("192.0.2.1:0")
+        bound("192.0.2.1:0")
     said = "192.0.2.1:0: cannot listen there (cannot assign requested address)"
     assert str(refused.value) == said

@@ -27,16 +27,16 @@ BODY = {"queue": "mail", "payloads": ["eA=="]}
 
 
 @pytest.fixture
-async def sealed(files: Files) -> AsyncIterator[RunningServer]:
+async def sealed(files: Files, transport: str) -> AsyncIterator[RunningServer]:
     settings = files.settings()
-    async with running_server(transport="auto", data=files.folder / "d", **settings) as server:
+    async with running_server(transport=transport, data=files.folder / "d", **settings) as server:
         yield server
 
 
 @pytest.fixture
-async def mutual(files: Files) -> AsyncIterator[RunningServer]:
+async def mutual(files: Files, transport: str) -> AsyncIterator[RunningServer]:
     settings = files.settings(mutual=True)
-    async with running_server(transport="auto", data=files.folder / "d", **settings) as server:
+    async with running_server(transport=transport, data=files.folder / "d", **settings) as server:
         yield server
 
 
@@ -66,8 +66,7 @@ async def reload(server: RunningServer) -> None:
 
 
 async def test_calls_by_tls(sealed: RunningServer, authority: trustme.CA) -> None:
-    """`auto` is grpcio then; HTTP is TLS, too."""
-    assert sealed.server.transport == "grpcio"
+    """HTTP is TLS, too."""
     await push(secure_channel(sealed.address, credentials(authority)))
     async with http(sealed, context_of(authority)) as client:
         assert (await client.post(URL, json=BODY)).status_code == 200
@@ -102,11 +101,13 @@ async def test_old_versions_are_refused(sealed: RunningServer, authority: trustm
             await asyncio.open_connection(host, int(port), ssl=context, server_hostname=HOST)
 
 
-async def test_a_certificate_that_is_over(files: Files, authority: trustme.CA) -> None:
+async def test_a_certificate_that_is_over(
+    files: Files, authority: trustme.CA, transport: str
+) -> None:
     """Clients refuse it; the metrics said when it would end."""
     files.write(expired(authority))
     settings = files.settings()
-    async with running_server(transport="auto", data=files.folder / "d", **settings) as server:
+    async with running_server(transport=transport, data=files.folder / "d", **settings) as server:
         assert await is_refused(secure_channel(server.address, credentials(authority)))
 
 
@@ -123,7 +124,9 @@ async def test_clients_show_certificates(mutual: RunningServer, authority: trust
                 await client.post(URL, json=BODY)
 
 
-async def test_callers_are_known_by_their_certificates(files: Files, authority: trustme.CA) -> None:
+async def test_callers_are_known_by_their_certificates(
+    files: Files, authority: trustme.CA, transport: str
+) -> None:
     """By SAN, or the common name of a certificate without one; over gRPC and HTTP alike."""
     text = role("all", (["*"], ["push", "manage", "read"])) + "".join(
         f'[[certificates]]\nname = "{name}"\nroles = ["all"]\n'
@@ -132,7 +135,7 @@ async def test_callers_are_known_by_their_certificates(files: Files, authority: 
     path = auth_file(files.folder, text)
     settings = files.settings(mutual=True)
     async with running_server(
-        transport="auto", data=files.folder / "d", auth=path, **settings
+        transport=transport, data=files.folder / "d", auth=path, **settings
     ) as server:
         known = authority.issue_cert("worker.example")
         unknown = authority.issue_cert("other.example", common_name="worker.example")
@@ -152,6 +155,45 @@ async def test_callers_are_known_by_their_certificates(files: Files, authority: 
                 forged = {":certificate-names": "worker.example"}
                 with pytest.raises(httpx.HTTPError):
                     (await client.post(URL, json=BODY, headers=forged)).raise_for_status()
+
+
+async def test_callers_of_streams_are_known_by_their_certificates(
+    files: Files, authority: trustme.CA, transport: str
+) -> None:
+    """As those of single calls are, each by its own connection."""
+    text = role("all", (["*"], ["read"])) + '[[certificates]]\nname = "known"\nroles = ["all"]\n'
+    settings = files.settings(mutual=True) | {"auth": auth_file(files.folder, text)}
+
+    async def wait(channel: aio.Channel, metadata: tuple[tuple[str, str], ...] = ()) -> str:
+        replies = JobServiceStub(channel).Wait(pb.WaitRequest(ids=[1]), metadata=metadata)
+        try:
+            return f"{len([one async for one in replies])} replies"
+        except aio.AioRpcError as error:
+            return error.code().name
+
+    async with (
+        running_server(transport=transport, data=files.folder / "d", **settings) as server,
+        secure_channel(
+            server.address, credentials(authority, authority.issue_cert(common_name="known"))
+        ) as known,
+        secure_channel(
+            server.address, credentials(authority, authority.issue_cert(common_name="other"))
+        ) as other,
+    ):
+        for _ in range(3):
+            assert await wait(known) == "1 replies"
+            assert await wait(other) == "UNAUTHENTICATED"
+        assert await wait(other, (("x509_common_name", "known"),)) == "UNAUTHENTICATED"
+
+
+async def test_callers_without_a_name_are_known_by_their_hosts(
+    sealed: RunningServer, authority: trustme.CA
+) -> None:
+    async with secure_channel(sealed.address, credentials(authority)) as channel:
+        await JobServiceStub(channel).Push(PUSH)
+        pause = queue_service_pb2.PauseQueueRequest(queue="mail", reason="r")
+        reply = await QueueServiceStub(channel).PauseQueue(pause)
+    assert reply.queue.paused_by == "anonymous@127.0.0.1"
 
 
 async def test_certificates_change_under_load(
@@ -220,10 +262,10 @@ async def test_authorities_of_clients_change(
             await client.get("/healthz")
 
 
-async def test_the_health_port_is_plain_and_has_nothing_else(files: Files) -> None:
+async def test_the_health_port_is_plain_and_has_nothing_else(files: Files, transport: str) -> None:
     settings = files.settings(mutual=True)
     async with running_server(
-        transport="auto", data=files.folder / "d", health_listen="127.0.0.1:0", **settings
+        transport=transport, data=files.folder / "d", health_listen="127.0.0.1:0", **settings
     ) as server:
         (address,) = server.server._doors.health_addresses  # type: ignore[attr-defined]  # its own
         async with grpc.aio.insecure_channel(address) as channel:
@@ -234,11 +276,11 @@ async def test_the_health_port_is_plain_and_has_nothing_else(files: Files) -> No
             assert caught.value.code() is grpc.StatusCode.UNIMPLEMENTED
 
 
-async def test_a_socket_stays_plain(files: Files) -> None:
+async def test_a_socket_stays_plain(files: Files, transport: str) -> None:
     settings = files.settings(mutual=True)
     socket = files.folder / "s"
     async with running_server(
-        transport="auto", data=files.folder / "d", unix_socket=socket, **settings
+        transport=transport, data=files.folder / "d", unix_socket=socket, **settings
     ):
         await push(grpc.aio.insecure_channel(f"unix:{socket}"))
 

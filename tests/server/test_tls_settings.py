@@ -14,7 +14,6 @@ from tests.server.authorities import Files
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"transport": "native"}, "transport = native serves no TLS"),
         ({"tls_key": None}, "tls_certificate and tls_key: both or none"),
         ({"tls_certificate": None, "tls_key": None}, "tls_client_ca: needs tls_certificate"),
         ({"tls_key": "clients.pem"}, "no certificate and its key"),

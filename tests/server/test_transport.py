@@ -23,7 +23,7 @@ from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import DEFAULT_OPTIONS
 from jobline_server.rpc import transport as transport_module
 from jobline_server.rpc.listening import CannotServe, check_address
-from jobline_server.rpc.native import clear_leftovers
+from jobline_server.rpc.native_server import clear_leftovers
 from jobline_server.rpc.transport import channel_options, choose_transport
 from jobline_server.testing import RunningServer, running_server
 from tests.server.calling import all_rpcs, method_of, refusal_of

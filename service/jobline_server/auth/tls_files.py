@@ -9,13 +9,15 @@ used, and is looked at again two seconds later.
 from __future__ import annotations
 
 import ssl
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self
 
 from jobline_server.auth.file_marks import mark_of
 
 FILE_BYTES_MAX = 1 << 20
+PROTOCOLS = ("", "h2")
 # A handshake takes three packets; a caller that takes longer is none.
 HANDSHAKE_SECONDS = 10.0
 
@@ -31,7 +33,8 @@ class Loaded:
     certificate: bytes
     key: bytes
     client_ca: bytes
-    context: ssl.SSLContext
+    contexts: dict[str, ssl.SSLContext]
+    """By the protocol that callers must speak; "" for any."""
     expires_s: float
 
 
@@ -57,11 +60,8 @@ class TlsFiles:
         certificate, key, client_ca = (
             b"" if path is None else _bytes_of(path) for path in self._paths
         )
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
         try:
-            # A key with a passphrase is refused: asking for one would wait for ever.
-            context.load_cert_chain(self._paths[0], self._paths[1], password=lambda: b"")
+            contexts = {protocol: self._context_of(protocol) for protocol in PROTOCOLS}
             chain = x509.load_pem_x509_certificates(certificate)
         except (ssl.SSLError, OSError, ValueError) as error:
             why = getattr(error, "reason", None) or str(error)
@@ -71,13 +71,23 @@ class TlsFiles:
             ) from None
         # Also where the file is empty: that must not be as if none had been named.
         if self.asks_clients:
-            context.verify_mode = ssl.CERT_REQUIRED
             try:
-                context.load_verify_locations(cadata=client_ca.decode("ascii"))
+                for context in contexts.values():
+                    context.verify_mode = ssl.CERT_REQUIRED
+                    context.load_verify_locations(cadata=client_ca.decode("ascii"))
             except (ssl.SSLError, ValueError):
                 raise WrongTlsFiles(f"{self._paths[2]} has no certificates (PEM)") from None
         expires_s = min(one.not_valid_after_utc.timestamp() for one in chain)
-        return Loaded(certificate, key, client_ca, context, expires_s)
+        return Loaded(certificate, key, client_ca, contexts, expires_s)
+
+    def _context_of(self, protocol: str) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        # A key with a passphrase is refused: asking for one would wait for ever.
+        context.load_cert_chain(self._paths[0], self._paths[1], password=lambda: b"")
+        if protocol:
+            context.set_alpn_protocols([protocol])
+        return context
 
     def reload(self) -> bool:
         """Reads the files again, if any has changed, or they could not be used the last time, for
@@ -102,11 +112,11 @@ class TlsFiles:
         self.now, self._marks, self._wrong = loaded, marks, ""
         return True
 
-    def context(self) -> ssl.SSLContext:
+    def context(self, protocol: Literal["h2", ""] = "") -> ssl.SSLContext:
         """Returns a context for a listener, which uses for each new connection what was read
-        last.
+        last. With a `protocol`, callers are told that it is spoken (ALPN).
         """
-        return _Newest(self)
+        return _Newest(self, protocol)
 
     def _look(self) -> list[object]:
         return [None if path is None else mark_of(path) for path in self._paths]
@@ -119,10 +129,11 @@ class _Newest(ssl.SSLContext):
     """
 
     _files: TlsFiles
+    _protocol: str
 
-    def __new__(cls, files: TlsFiles) -> Self:
+    def __new__(cls, files: TlsFiles, protocol: str) -> Self:
         made = super().__new__(cls, ssl.PROTOCOL_TLS_SERVER)
-        made._files = files
+        made._files, made._protocol = files, protocol
         return made
 
     def wrap_bio(
@@ -134,7 +145,7 @@ class _Newest(ssl.SSLContext):
         session: ssl.SSLSession | None = None,
     ) -> ssl.SSLObject:
         """Begins a connection, as loops do it."""
-        newest = self._files.now.context
+        newest = self._files.now.contexts[self._protocol]
         return newest.wrap_bio(incoming, outgoing, server_side, server_hostname, session)
 
 
@@ -147,11 +158,11 @@ def _bytes_of(path: Path) -> bytes:
         raise WrongTlsFiles(f"{path}: {(error.strerror or str(error)).lower()}") from None
 
 
-def names_of(peer: dict[str, object] | None) -> tuple[str, ...]:
+def names_of(peer: Mapping[str, object] | None) -> tuple[str, ...]:
     """Returns the names of a client's certificate, as `ssl` shows it, in the way of gRPC: its SANs,
     or its common name where it has none.
     """
-    found = peer or {}
+    found: Mapping[str, object] = peer or {}
     sans: object = found.get("subjectAltName", ())
     names = [value for kind, value in sans if kind in {"DNS", "URI", "email"}]  # type: ignore[attr-defined]  # of pairs
     if not names:

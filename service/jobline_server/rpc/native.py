@@ -1,6 +1,6 @@
-"""The native transport: unary calls through HTTP/2 in Rust, by pygrpc-native's `NativeGrpcFront`.
+"""A port of the native transport: unary calls through HTTP/2 in Rust, by pygrpc-native's
+`NativeGrpcFront`.
 
-Streams go through a grpc.aio server behind the ports, on a socket in a folder of its own.
 pygrpc-native could serve any handler of grpc.aio. This module serves only ours, which are
 coroutines from bytes to bytes and need nothing of a call but to end it: a call costs one task.
 """
@@ -8,17 +8,13 @@ coroutines from bytes to bytes and need nothing of a call but to end it: a call 
 from __future__ import annotations
 
 import asyncio
-import shutil
-import tempfile
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import grpc
-from grpc import aio
 from pygrpc_native import EVENT_CANCEL, NativeGrpcFront
 
 from jobline_server.rpc.admission import CAME_THROUGH, RETRY_AFTER_MS, Admission
@@ -26,9 +22,9 @@ from jobline_server.rpc.delivery import handle_untaken
 from jobline_server.rpc.errors import overload_status
 from jobline_server.rpc.guard import UnaryAnswer
 from jobline_server.rpc.limits import NATIVE_CALLS_MAX
-from jobline_server.rpc.listening import UNIX, CannotServe, check_address, has_listener
 from jobline_server.rpc.native_calls import NativeCall, Waiting, WaitingCalls
 from jobline_server.rpc.native_refusals import Refusals
+from jobline_server.rpc.tls.callers import DoorCallers
 from jobline_server.rpc.unread import UnreadReplies
 
 # Calls taken from the front in one batch: as many as there are, as the thread that takes them must
@@ -37,14 +33,9 @@ TAKEN_AT_ONCE = 1_024
 # These are taken in an overload, too: what they end makes room, and a supervisor that hears nothing
 # would end the server.
 SPARED = ("/Ack", "/Fail", "/Release", "/Extend", "/Check")
-FOLDER = "jobline-native-"
-SOCKET = "streams.sock"
-LEFTOVER_SECONDS = 60.0
 # At a stop: how long callers have to read their replies, and how often the unread are counted.
 READING_SECONDS_MAX = 1.0
 COUNT_SECONDS = 0.005
-# The bytes passed on from the server of streams are not counted; its threads need less than this.
-PASSING_ON_SECONDS = 0.1
 ENDING = "the server stops"
 
 # What the front takes as a status: made once, as it is for those that cannot be served.
@@ -54,7 +45,7 @@ OVERLOADED = (_refusal.code.value[0], _refusal.message, [*_refusal.metadata])
 
 class NativePort:
     """Listens at one address. Raises OSError where it cannot. `reads_metadata`: handlers want
-    it.
+    it. `callers`: calls come through a door, and these are its callers.
     """
 
     def __init__(
@@ -65,6 +56,7 @@ class NativePort:
         admission: Admission,
         *,
         reads_metadata: bool = False,
+        callers: DoorCallers | None = None,
     ) -> None:
         self._front = NativeGrpcFront(
             address,
@@ -77,7 +69,8 @@ class NativePort:
             reuse_port=bool(options["grpc.so_reuseport"]),
             max_concurrent_streams=NATIVE_CALLS_MAX,
         )
-        self._reads_metadata = reads_metadata
+        self._reads_metadata = reads_metadata or callers is not None
+        self._callers = callers
         self._answers = list(answers.items())
         self._is_spared = [path.endswith(SPARED) for path, _ in self._answers]
         self._admission = admission
@@ -194,6 +187,8 @@ class NativePort:
             call = self._calls.get(number)
             if details is not None and call is not None:
                 call.metadata = details[0]
+                if self._callers is not None:
+                    call.caller = self._callers.find(details[0])
 
     async def _serve(self, number: int, call: NativeCall, raw: bytes) -> None:
         call.has_begun = True
@@ -237,57 +232,3 @@ class NativePort:
         while self._unread.count() and self._loop.time() < deadline:  # noqa: ASYNC110  # as below
             await asyncio.sleep(COUNT_SECONDS)  # noqa: TID251  # there is no signal
         await self._loop.run_in_executor(None, self._front.close)
-
-
-class NativeServer:
-    """The ports, and the server of streams behind them. `had_streams`: whether it had a call."""
-
-    def __init__(
-        self,
-        ports: Sequence[NativePort],
-        streams: aio.Server,
-        had_streams: Callable[[], bool],
-    ) -> None:
-        self._ports = ports
-        self._streams = streams
-        self._had_streams = had_streams
-        self._folder = Path(tempfile.mkdtemp(prefix=FOLDER))
-
-    async def start(self) -> None:
-        """Starts serving. Raises `CannotServe` where the socket cannot be made."""
-        path = self._folder / SOCKET
-        try:
-            check_address(f"{UNIX}{path}")
-            self._streams.add_insecure_port(f"{UNIX}{path}")
-        except (CannotServe, RuntimeError) as error:
-            shutil.rmtree(self._folder, ignore_errors=True)
-            raise CannotServe(f"{error}; set TMPDIR to another folder") from None
-        await self._streams.start()
-        for port in self._ports:
-            port.start(path)
-        clear_leftovers(self._folder.parent)
-
-    async def stop(self, grace_seconds: float) -> None:
-        """Takes no more calls, waits up to `grace_seconds` for open ones, then cancels them.
-        Callers get their replies before the connections end.
-        """
-        ending = [port.end_calls(grace_seconds) for port in self._ports]
-        await asyncio.gather(self._streams.stop(grace_seconds), *ending)
-        if self._had_streams():
-            await asyncio.sleep(PASSING_ON_SECONDS)  # noqa: TID251  # there is no signal
-        await asyncio.gather(*(port.close() for port in self._ports))
-        shutil.rmtree(self._folder, ignore_errors=True)
-
-
-def clear_leftovers(directory: Path) -> None:
-    """Removes the sockets and folders that killed servers left. Skips those with a listener, and
-    new ones, whose server may just be starting.
-    """
-    with suppress(OSError):
-        made_at = {path: path.stat().st_mtime for path in directory.glob(f"{FOLDER}*/{SOCKET}")}
-        newest = max(made_at.values(), default=0.0)
-        for path, at in made_at.items():
-            if at < newest - LEFTOVER_SECONDS and path.is_socket() and not has_listener(path):
-                with suppress(OSError):
-                    path.unlink()
-                    path.parent.rmdir()

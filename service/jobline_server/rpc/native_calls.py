@@ -22,6 +22,7 @@ from grpc import aio
 
 from jobline_server.rpc.guard import UnaryAnswer
 from jobline_server.rpc.overload import Lateness, Overload
+from jobline_server.rpc.tls.callers import DoorCaller
 
 # So many calls are served at once, which is enough for one commit.
 PLACES = 64
@@ -46,6 +47,7 @@ class NativeCall:
         "_peer",
         "answer",
         "batch",
+        "caller",
         "has_begun",
         "is_cancelled",
         "metadata",
@@ -61,6 +63,8 @@ class NativeCall:
         self.path = path
         self.answer = answer
         self._peer = peer
+        # Set only where it came through a door.
+        self.caller: DoorCaller | None = None
         self.task: asyncio.Task[None] | None = None
         self.batch: Batch | None = None
         self.has_begun = False
@@ -70,15 +74,15 @@ class NativeCall:
 
     def peer(self) -> str:
         """Returns who calls, as `ServicerContext.peer` does."""
-        return self._peer
+        return self._peer if self.caller is None else self.caller.peer
 
     def invocation_metadata(self) -> Metadata:
         """Returns the metadata of the call."""
         return self.metadata
 
     def auth_context(self) -> Mapping[str, Sequence[bytes]]:
-        """Returns nothing: there are no certificates without TLS."""
-        return {}
+        """Returns the names of the certificate, as `ServicerContext.auth_context` does."""
+        return {} if self.caller is None else self.caller.auth_context()
 
     async def abort(
         self,

@@ -59,16 +59,9 @@ class Serving:
 
 
 def choose_transport(
-    wanted: Literal["grpcio", "native", "auto"], *, with_tls: bool = False, traces: bool = False
+    wanted: Literal["grpcio", "native", "auto"],
 ) -> TransportName:
-    """Resolves `auto`; raises `CannotServe` for `native` where it is not installed, with TLS, or if
-    `traces` are wanted: it passes on no metadata, in which callers say what a span is part of.
-    """
-    if with_tls or traces:
-        if wanted == "native":
-            what = "transport = native serves no TLS" if with_tls else "tracing needs grpcio"
-            raise CannotServe(f"{what}: use auto, or grpcio")
-        return "grpcio"
+    """Resolves `auto`; raises `CannotServe` for `native` where it is not installed."""
     installed = find_spec(NATIVE_MODULE) is not None
     if wanted == "auto":
         return "native" if installed else "grpcio"
@@ -92,14 +85,14 @@ async def serve(
 ) -> Serving:
     """Starts serving at all addresses, `HOST:PORT` or `unix:PATH`; port 0 picks a free one.
     `reads_metadata`: handlers want the metadata of calls, which costs the native transport. `tls`:
-    for grpcio and its ports, not for sockets.
+    for ports, not for sockets.
     """
     for address in listen:
         check_address(address)
     options = channel_options(payload_bytes_max)
     if transport == "native":
         return await serve_native(
-            handlers, listen, options, admission, reads_metadata=reads_metadata
+            handlers, listen, options, admission, reads_metadata=reads_metadata, tls=tls
         )
     return await serve_grpcio(handlers, listen, options, tls)
 
@@ -162,25 +155,27 @@ async def serve_native(
     admission: Admission,
     *,
     reads_metadata: bool,
+    tls: TlsFiles | None = None,
 ) -> Serving:
-    """Starts a native port per address, and one grpc.aio server for the streams of all."""
+    """Starts a native port per address, with `tls` behind a door, and one grpc.aio server for the
+    streams of all.
+    """
     # Imported here because it is an extra.
-    from jobline_server.rpc.native import NativePort, NativeServer  # noqa: PLC0415
+    from jobline_server.rpc.native_server import NativeServer  # noqa: PLC0415
 
     unary, others = split(handlers)
-    ports: list[NativePort] = []
-
-    def listened(address: str) -> int:
-        port = NativePort(address, unary, dict(options), admission, reads_metadata=reads_metadata)
-        ports.append(port)
-        return ports[-1].number
-
-    addresses = [_bound(address, listened) for address in listen]
+    server = NativeServer(unary, dict(options), admission, tls, reads_metadata=reads_metadata)
+    try:
+        addresses = [_bound(address, server.listen) for address in listen]
+    except CannotServe:
+        server.discard()
+        raise
+    if tls is not None:
+        others = server.callers.around(others)
     streams = aio.server(options=options)
     table = HandlerTable(ending_slow(others))
     streams.add_generic_rpc_handlers([table])
-    server = NativeServer(ports, streams, lambda: table.was_used)
-    await server.start()
+    await server.start(streams, lambda: table.was_used)
     return Serving("native", addresses, server)
 
 

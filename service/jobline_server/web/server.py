@@ -14,7 +14,7 @@ from functools import partial
 
 import uvicorn
 
-from jobline_server.addresses import split_address
+from jobline_server.addresses import bind
 from jobline_server.auth.tls_files import HANDSHAKE_SECONDS
 from jobline_server.web.calls import App
 from jobline_server.web.connections import BoundedProtocol, Connections
@@ -52,7 +52,7 @@ class WebServer:
 
     async def start(self, listen: str) -> str:
         """Opens `HOST:PORT` (port 0 picks a free one); returns the address."""
-        listener = self._socket = bind(listen)
+        listener = self._socket = bound(listen)
         self._config.load()
         self._server.lifespan = self._config.lifespan_class(self._config)
         await self._listen(listener)
@@ -103,23 +103,13 @@ class WebServer:
         await self._server.shutdown(sockets=[listener])
 
 
-def bind(listen: str) -> socket.socket:
-    """Returns a socket bound to `HOST:PORT`."""
+def bound(listen: str) -> socket.socket:
+    """Returns a socket bound to `HOST:PORT`. Raises `CannotListen`."""
     try:
-        host, port = split_address(listen)
-    except ValueError as error:
-        raise CannotListen(f"{listen}: {error}") from None
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # With the protocol named, asyncio turns off Nagle's algorithm for the connections. A reply's
-    # head and body are two writes: the second would wait 40 ms for an acknowledgement.
-    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((host.strip("[]"), port))
+        return bind(listen)
     except OSError as error:
-        listener.close()
         why = (error.strerror or str(error)).lower()
         advice = "; is another server on it?" if error.errno == errno.EADDRINUSE else ""
         raise CannotListen(f"{listen}: cannot listen there ({why}){advice}") from None
-    listener.setblocking(False)
-    return listener
+    except ValueError as error:
+        raise CannotListen(f"{listen}: {error}") from None

@@ -1,0 +1,125 @@
+"""The native transport: its ports, the doors before those that have TLS, and behind all of them a
+grpc.aio server for streams, on a socket in a folder of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from grpc import aio
+
+from jobline_server.auth.tls_files import TlsFiles
+from jobline_server.rpc.admission import Admission
+from jobline_server.rpc.guard import UnaryAnswer
+from jobline_server.rpc.listening import UNIX, CannotServe, check_address, has_listener
+from jobline_server.rpc.native import NativePort
+from jobline_server.rpc.tls.callers import DoorCallers
+from jobline_server.rpc.tls.door import TlsDoor
+
+FOLDER = "jobline-native-"
+SOCKET = "streams.sock"
+LEFTOVER_SECONDS = 60.0
+# The bytes passed on from the server of streams are not counted; its threads need less than this.
+PASSING_ON_SECONDS = 0.1
+
+
+class NativeServer:
+    """Serves unary calls by `answers`; all else goes to `streams`, by `start`. `tls`: for ports,
+    not for sockets. `reads_metadata`: handlers want the metadata of calls.
+    """
+
+    def __init__(
+        self,
+        answers: Mapping[str, UnaryAnswer],
+        options: Mapping[str, int],
+        admission: Admission,
+        tls: TlsFiles | None,
+        *,
+        reads_metadata: bool,
+    ) -> None:
+        self._answers = answers
+        self._options = options
+        self._admission = admission
+        self._tls = tls
+        self._reads_metadata = reads_metadata
+        self._folder = Path(tempfile.mkdtemp(prefix=FOLDER))
+        self._ports: list[NativePort] = []
+        self._doors: list[TlsDoor] = []
+        self.callers = DoorCallers()
+
+    def listen(self, address: str) -> int:
+        """Adds an address; returns the number of its port. Raises OSError where it cannot."""
+        if self._tls is None or address.startswith(UNIX):
+            return self._add_port(address)
+        behind = self._folder / f"door-{len(self._doors)}.sock"
+        door = TlsDoor(address, self._tls, self.callers, behind)
+        self._doors.append(door)
+        self._add_port(f"{UNIX}{behind}", self.callers)
+        return door.number
+
+    def _add_port(self, address: str, callers: DoorCallers | None = None) -> int:
+        port = NativePort(
+            address,
+            self._answers,
+            self._options,
+            self._admission,
+            reads_metadata=self._reads_metadata,
+            callers=callers,
+        )
+        self._ports.append(port)
+        return port.number
+
+    async def start(self, streams: aio.Server, had_streams: Callable[[], bool]) -> None:
+        """Starts serving. `had_streams`: whether that server had a call. Raises `CannotServe` where
+        its socket cannot be made.
+        """
+        self._streams, self._had_streams = streams, had_streams
+        path = self._folder / SOCKET
+        try:
+            check_address(f"{UNIX}{path}")
+            streams.add_insecure_port(f"{UNIX}{path}")
+        except (CannotServe, RuntimeError) as error:
+            self.discard()
+            raise CannotServe(f"{error}; set TMPDIR to another folder") from None
+        await streams.start()
+        for port in self._ports:
+            port.start(path)
+        for door in self._doors:
+            await door.open()
+        clear_leftovers(self._folder.parent)
+
+    def discard(self) -> None:
+        """Removes the sockets."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    async def stop(self, grace_seconds: float) -> None:
+        """Takes no more calls, waits up to `grace_seconds` for open ones, then cancels them.
+        Callers get their replies before the connections end.
+        """
+        ending = [port.end_calls(grace_seconds) for port in self._ports]
+        await asyncio.gather(self._streams.stop(grace_seconds), *ending)
+        if self._had_streams():
+            await asyncio.sleep(PASSING_ON_SECONDS)  # noqa: TID251  # there is no signal
+        await asyncio.gather(*(port.close() for port in self._ports))
+        await asyncio.gather(*(door.close() for door in self._doors))
+        self.discard()
+
+
+def clear_leftovers(directory: Path) -> None:
+    """Removes the sockets and folders that killed servers left. Skips those with a listener, and
+    new ones, whose server may just be starting.
+    """
+    with suppress(OSError):
+        made_at = {path: path.stat().st_mtime for path in directory.glob(f"{FOLDER}*/{SOCKET}")}
+        newest = max(made_at.values(), default=0.0)
+        for path, at in made_at.items():
+            if at < newest - LEFTOVER_SECONDS and path.is_socket() and not has_listener(path):
+                with suppress(OSError):
+                    for left in path.parent.iterdir():
+                        left.unlink()
+                    path.parent.rmdir()

@@ -1,0 +1,98 @@
+"""The callers of calls that came through a door: who they are stands in a table, by their marks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import count
+from os import urandom
+from typing import Any, NamedTuple
+
+import grpc
+
+from jobline_server.rpc.guard import Handler
+from jobline_server.rpc.tls.marks import Marker
+
+SAN = "x509_subject_alternative_name"
+# The last calls of a connection may begin after its end; they are not for long.
+GONE_SECONDS = 10.0
+
+
+class DoorCaller(NamedTuple):
+    """The address, as gRPC writes it, and the names of the certificate."""
+
+    peer: str
+    names: tuple[str, ...] = ()
+
+    def auth_context(self) -> Mapping[str, Sequence[bytes]]:
+        """Returns the names, as `ServicerContext.auth_context` does."""
+        return {SAN: [name.encode() for name in self.names]} if self.names else {}
+
+
+class DoorCallers:
+    """Those of all connections of a server. The name of the mark is random: no client can write
+    a mark of its own.
+    """
+
+    def __init__(self) -> None:
+        self._name = f"jobline-door-{urandom(16).hex()}"
+        self._numbers = count(1)
+        self._callers: dict[str, DoorCaller] = {}
+
+    def __len__(self) -> int:
+        """Returns how many connections it knows."""
+        return len(self._callers)
+
+    def add(self, caller: DoorCaller) -> tuple[str, Marker]:
+        """Adds the caller of a new connection; returns its number, and what marks its calls."""
+        number = str(next(self._numbers))
+        self._callers[number] = caller
+        return number, Marker(self._name, number)
+
+    def remove(self, number: str) -> None:
+        """Forgets the caller of a connection that has ended, soon."""
+        loop = asyncio.get_running_loop()
+        loop.call_later(GONE_SECONDS, self._callers.pop, number, None)
+
+    def find(self, metadata: Iterable[tuple[str, str | bytes]] | None) -> DoorCaller | None:
+        """Returns the caller of a call with this metadata; None if it came through no door."""
+        for key, value in metadata or ():
+            if key == self._name:
+                return self._callers.get(str(value))
+        return None
+
+    def around(self, handlers: Mapping[str, Handler]) -> dict[str, Handler]:
+        """Returns handlers of streams that know the callers of calls through doors."""
+        return {path: self._around(handler) for path, handler in handlers.items()}
+
+    def _around(self, handler: Handler) -> Handler:
+        serve: Any = handler.stream_stream or handler.unary_stream
+
+        async def call(request: Any, context: Any) -> None:
+            caller = self.find(context.invocation_metadata())
+            await serve(request, context if caller is None else _KnownContext(context, caller))
+
+        if handler.request_streaming:
+            return grpc.stream_stream_rpc_method_handler(call)
+        return grpc.unary_stream_rpc_method_handler(call)
+
+
+class _KnownContext:
+    """The context of a stream that came through a door."""
+
+    __slots__ = ("_caller", "_context")
+
+    def __init__(self, context: Any, caller: DoorCaller) -> None:
+        self._context = context
+        self._caller = caller
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._context, name)
+
+    def peer(self) -> str:
+        """Returns who calls."""
+        return self._caller.peer
+
+    def auth_context(self) -> Mapping[str, Sequence[bytes]]:
+        """Returns what the door knows of the caller."""
+        return self._caller.auth_context()
