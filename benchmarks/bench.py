@@ -18,6 +18,7 @@ from pathlib import Path
 import grpc
 
 from benchmarks import bodies, machine, profiling
+from benchmarks.certificates import Certificate
 from benchmarks.figures import Figure
 from benchmarks.h2load import Callers, LoadFailed, post
 from benchmarks.processes import ServerFailed, ServerProcess
@@ -51,11 +52,16 @@ class Running:
     process: ServerProcess
     wire: Wire
     is_floor: bool
+    certificate: Certificate | None = None
 
     @property
     def address(self) -> str:
         """HOST:PORT."""
         return self.process.address
+
+    def url(self, path: str) -> str:
+        """Where a method is posted to."""
+        return f"{'https' if self.certificate else 'http'}://{self.address}{path}"
 
     async def arrived(self) -> int:
         """What came: jobs that were pushed, or calls of a floor."""
@@ -106,11 +112,13 @@ class Bench:
         self.report(figure)
 
     @asynccontextmanager
-    async def server(self, transport: str, *flags: str) -> AsyncIterator[Running]:
+    async def server(
+        self, transport: str, *flags: str, certificate: Certificate | None = None
+    ) -> AsyncIterator[Running]:
         """A server on a fresh data directory, which is gone afterwards."""
         data = self.fresh_directory()
         try:
-            async with self.server_on(data, transport, *flags) as running:
+            async with self.server_on(data, transport, *flags, certificate=certificate) as running:
                 yield running
         finally:
             shutil.rmtree(data, ignore_errors=True)
@@ -123,16 +131,23 @@ class Bench:
 
     @asynccontextmanager
     async def server_on(
-        self, data: Path, transport: str, *flags: str, module: Sequence[str] = SERVER
+        self,
+        data: Path,
+        transport: str,
+        *flags: str,
+        module: Sequence[str] = SERVER,
+        certificate: Certificate | None = None,
     ) -> AsyncIterator[Running]:
         """A server on a data directory that stays. `module` is another one that takes its flags,
-        with words of its own before them.
+        with words of its own before them. With a `certificate` it is reached by TLS alone.
         """
+        flags += certificate.flags if certificate else ()
         arguments = server_flags(data, transport)
         known = (pair for pair in arguments.items() if self.flags is None or pair[0] in self.flags)
         words = [word for pair in known for word in pair if word is not None]
         name, *first = module
-        async with self._process(name, [*first, *words, *flags]) as running:
+        words = [*first, *words, *flags]
+        async with self._process(name, words, certificate=certificate) as running:
             yield running
 
     @asynccontextmanager
@@ -144,13 +159,19 @@ class Bench:
 
     @asynccontextmanager
     async def _process(
-        self, module: str, arguments: list[str], *, is_floor: bool = False
+        self,
+        module: str,
+        arguments: list[str],
+        *,
+        is_floor: bool = False,
+        certificate: Certificate | None = None,
     ) -> AsyncIterator[Running]:
         log = self.directory / "server.log"
         process = ServerProcess(module, arguments, log, self.python).start()
         try:
-            async with Wire(process.address) as wire:
-                yield Running(process, wire, is_floor)
+            credentials = certificate.credentials if certificate else None
+            async with Wire(process.address, credentials) as wire:
+                yield Running(process, wire, is_floor, certificate)
         except BaseException:
             process.kill()
             raise
@@ -187,7 +208,7 @@ async def post_counted(
     """Posts a push of `jobs` jobs `calls` times and counts what arrived; returns calls a second."""
     share = 1 if running.is_floor else jobs
     before = await running.arrived()
-    load = await post(running.address, bodies.PUSH, message, calls=calls, callers=callers)
+    load = await post(running.url(bodies.PUSH), message, calls=calls, callers=callers)
     arrived = await running.arrived() - before
     if arrived != calls * share:
         raise LoadFailed(f"{calls} calls of {share} were sent, and {arrived} arrived")

@@ -54,28 +54,25 @@ def check_installed() -> None:
         raise LoadFailed(f"{PROGRAM} is not there: apt-get install {PACKAGE}")
 
 
-async def post(address: str, path: str, message: bytes, *, calls: int, callers: Callers) -> Load:
+async def post(url: str, message: bytes, *, calls: int, callers: Callers) -> Load:
     """Posts a message `calls` times."""
     with TemporaryDirectory() as directory:
-        said = await _run(Path(directory), address, path, message, calls, callers)
+        said = await _run(Path(directory), url, message, calls, callers)
     return _load(said, calls)
 
 
-async def post_timed(address: str, path: str, message: bytes, *, calls: int) -> list[float]:
+async def post_timed(url: str, message: bytes, *, calls: int) -> list[float]:
     """Posts a message `calls` times, one after another; returns what each took, in seconds."""
     with TemporaryDirectory() as directory:
         log = Path(directory) / "log"
-        said = await _run(
-            Path(directory), address, path, message, calls, Callers(1), f"--log-file={log}"
-        )
+        said = await _run(Path(directory), url, message, calls, Callers(1), f"--log-file={log}")
         _load(said, calls)
         return [int(line.split("\t")[2]) / 1e6 for line in log.read_text().splitlines()]
 
 
 async def _run(
     directory: Path,
-    address: str,
-    path: str,
+    url: str,
     message: bytes,
     calls: int,
     callers: Callers,
@@ -88,7 +85,7 @@ async def _run(
         *("-n", str(calls), "-c", str(callers.connections), "-m", str(callers.each)),
         *("-d", str(body), "-H", "te: trailers", "-H", "content-type: application/grpc"),
         *more,
-        f"http://{address}{path}",
+        url,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
     )

@@ -56,7 +56,7 @@ async def push_times(running: Running, calls: int) -> list[float]:
     """What each of so many pushes took, one after another."""
     message = bodies.plain(1)
     before = await running.arrived()
-    times = await post_timed(running.address, bodies.PUSH, message, calls=calls)
+    times = await post_timed(running.url(bodies.PUSH), message, calls=calls)
     if await running.arrived() - before != calls:
         raise LoadFailed(f"{calls} pushes were sent, and not all are stored")
     return times

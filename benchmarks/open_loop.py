@@ -9,6 +9,7 @@ sends what the server's core cannot serve.
 from __future__ import annotations
 
 import asyncio
+import ssl
 from dataclasses import dataclass, field
 from struct import Struct
 from time import perf_counter
@@ -172,14 +173,24 @@ class Connection(asyncio.Protocol):
         self._transport.abort()
 
 
-async def connect(address: str, path: str, message: bytes, count: int) -> list[Connection]:
-    """Opens connections, and waits until the server has said how many calls each may have."""
+async def connect(
+    address: str,
+    path: str,
+    message: bytes,
+    count: int,
+    context: ssl.SSLContext | None = None,
+) -> list[Connection]:
+    """Opens connections, and waits until the server has said how many calls each may have. With a
+    `context` they are of TLS.
+    """
     host, _, port = address.rpartition(":")
     loop = asyncio.get_running_loop()
-    made = [
-        (await loop.create_connection(lambda: Connection(path, message), host, int(port)))[1]
-        for _ in range(count)
-    ]
+    made = []
+    for _ in range(count):
+        _, one = await loop.create_connection(
+            lambda: Connection(path, message), host, int(port), ssl=context
+        )
+        made.append(one)
     async with asyncio.timeout(10):
         await asyncio.gather(*(one.ready for one in made))
     return made

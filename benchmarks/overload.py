@@ -10,7 +10,7 @@ A refusal costs the transport what any call costs it. So there are two loads: ca
 most of whose cost is spared where they are refused, and of one, where it is not.
 
 Calls beyond those that a connection may have open wait in the client, and are counted as never
-sent. Only on native: grpcio takes and refuses hardly more calls than it serves.
+sent. By TLS, too. Only on native: grpcio takes and refuses hardly more calls than it serves.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from google.rpc import error_details_pb2, status_pb2
 
 from benchmarks import bodies
 from benchmarks.bench import Bench, Running
+from benchmarks.certificates import Certificate, make_certificate
 from benchmarks.figures import Figure, Unit, at_most
 from benchmarks.h2load import Callers, LoadFailed
 from benchmarks.latency import percentiles
@@ -49,17 +50,19 @@ ASK_SECONDS = 0.02
 
 async def overload(bench: Bench) -> None:
     """P17: what is accepted, what is refused, and what is left."""
-    for jobs in A_CALL:
-        await _overload(bench, jobs)
+    for certificate in (None, make_certificate(bench.directory)):
+        for jobs in A_CALL:
+            await _overload(bench, jobs, certificate)
 
 
-async def _overload(bench: Bench, jobs: int) -> None:
+async def _overload(bench: Bench, jobs: int, certificate: Certificate | None) -> None:
     long = SECONDS / 10 if bench.quick else SECONDS
     message = bodies.plain(jobs)
-    async with bench.server("native") as server:
+    async with bench.server("native", certificate=certificate) as server:
         most = await bench.push_rate(server, message, jobs=jobs, callers=CALLERS)
         rate = SUSTAINABLE * most / jobs
-        connections = await connect(server.address, bodies.PUSH, message, CONNECTIONS)
+        context = certificate.context if certificate else None
+        connections = await connect(server.address, bodies.PUSH, message, CONNECTIONS, context)
         load = Load(server, connections, message, jobs)
         normal = await load.offer(rate, long)
         before = server.process.memory_bytes()
@@ -71,7 +74,8 @@ async def _overload(bench: Bench, jobs: int) -> None:
         for one in connections:
             one.close()
     calls = "single pushes" if jobs == 1 else f"pushes of {jobs} jobs"
-    what = f"{TIMES} × {rate:,.0f} {calls} a second, native"
+    by = "native" if certificate is None else "native by TLS"
+    what = f"{TIMES} × {rate:,.0f} {calls} a second, {by}"
     _add_times(bench, what, normal, (("those accepted", flood), ("five seconds later", after)))
     done = len(flood.counted.accepted) / flood.seconds
     refused = f"{flood.counted.refused:,} refused, {flood.kept_back:,} never sent"

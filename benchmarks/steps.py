@@ -137,7 +137,8 @@ def measure(directory: Path, transport: str) -> tuple[float, dict[str, float]]:
     arguments = ["--transport", transport, "--serve", str(data)]
     server = ServerProcess("benchmarks.steps", arguments, directory / "server.log").start()
     message = bodies.plain(1)
-    times = asyncio.run(post_timed(server.address, bodies.PUSH, message, calls=CALLS + WARM_CALLS))
+    url = f"http://{server.address}{bodies.PUSH}"
+    times = asyncio.run(post_timed(url, message, calls=CALLS + WARM_CALLS))
     server.stop()
     return median(times[WARM_CALLS:]), json.loads(data.with_suffix(".json").read_text())
 

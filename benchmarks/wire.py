@@ -10,6 +10,7 @@ import asyncio
 from types import TracebackType
 from typing import Any, Self
 
+import grpc
 from grpc import aio
 
 from benchmarks import bodies
@@ -35,8 +36,11 @@ OPTIONS = [
 class Wire:
     """One connection."""
 
-    def __init__(self, address: str) -> None:
-        self._channel = aio.insecure_channel(address, options=OPTIONS)
+    def __init__(self, address: str, credentials: grpc.ChannelCredentials | None = None) -> None:
+        if credentials is None:
+            self._channel = aio.insecure_channel(address, options=OPTIONS)
+        else:
+            self._channel = aio.secure_channel(address, credentials, options=OPTIONS)
         self.push = self._unary(bodies.PUSH)
         self.pull = self._unary(bodies.PULL)
         self.ack = self._unary(bodies.ACK)
