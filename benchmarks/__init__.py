@@ -14,7 +14,8 @@ asking the server: a benchmark that measured nothing fails.
 
     __main__       which benchmarks, and what is done with their figures
     bench          one run: servers, floors, repeats, figures
-    pushing, draining, latency, clients, sizes, growth, idle, exported, overload
+    pushing, draining, latency, clients, sizes, growth, idle, exported, overload,
+    encrypted
                    the benchmarks, one function a target
     processes      a server as a process: start, memory, time of the processor, end
     empty          the server with an empty handler

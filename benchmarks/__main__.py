@@ -25,6 +25,7 @@ from benchmarks import (
     clients,
     draining,
     due,
+    encrypted,
     export_steps,
     exported,
     grouped,
@@ -107,6 +108,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "P16": _history,
     "P17": overload.overload,
     "P18": backups.back_up,
+    "TLS": encrypted.encrypt,
 }
 # Longer ones, which have a table of their own. By name they run with as many as the name says, for
 # half an hour; a run of everything, and what is kept, has fewer, a million jobs of nine kinds
