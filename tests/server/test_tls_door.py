@@ -14,7 +14,7 @@ import trustme
 from benchmarks.http2 import DATA, PREFACE, frame
 from jobline_server.auth.tls_files import TlsFiles
 from jobline_server.rpc.tls import callers as callers_module
-from jobline_server.rpc.tls.callers import DoorCallers
+from jobline_server.rpc.tls.callers import MARK, DoorCallers
 from jobline_server.rpc.tls.door import TlsDoor
 from tests.server.authorities import HOST, Files, context_of
 from tests.server.conftest import until
@@ -154,10 +154,11 @@ async def test_a_caller_is_known_until_its_connection_ends(
         _, writer = await connected(door, authority, ["h2"])
         await came.wait()
         assert len(callers) == 1
-        (number,) = callers._callers
-        assert callers._callers[number].peer.startswith("ipv4:127.0.0.1:")
-        assert callers.find([("x", "y"), (callers._name, number)]) == callers._callers[number]
-        assert callers.find([("jobline-door", number)]) is None
+        (mark,) = callers._callers
+        assert callers._callers[mark].peer.startswith("ipv4:127.0.0.1:")
+        made_up = (MARK, "1")
+        assert callers.find([("x", "y"), made_up, (MARK, mark)]) == callers._callers[mark]
+        assert callers.find([made_up]) is None
         writer.close()
         await until(lambda: not len(callers))
 

@@ -37,6 +37,7 @@ SPARED = ("/Ack", "/Fail", "/Release", "/Extend", "/Check")
 READING_SECONDS_MAX = 1.0
 COUNT_SECONDS = 0.005
 ENDING = "the server stops"
+UNMARKED = "the connection of this call is not known"
 
 # What the front takes as a status: made once, as it is for those that cannot be served.
 _refusal = overload_status(RETRY_AFTER_MS)
@@ -189,6 +190,9 @@ class NativePort:
                 call.metadata = details[0]
                 if self._callers is not None:
                     call.caller = self._callers.find(details[0])
+                    if call.caller is None:
+                        self._fail(number, grpc.StatusCode.UNAVAILABLE, UNMARKED)
+                        self._cancel(number)
 
     async def _serve(self, number: int, call: NativeCall, raw: bytes) -> None:
         call.has_begun = True

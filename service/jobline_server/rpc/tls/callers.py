@@ -1,10 +1,14 @@
-"""The callers of calls that came through a door: who they are stands in a table, by their marks."""
+"""The callers of calls that came through a door: who they are stands in a table, by their marks.
+
+A mark is random, and another one for each connection. So a client that finds out its own, as it may
+by ending its fields within one, knows nothing that it could use; and a call whose mark was
+swallowed or made up has none.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import count
 from os import urandom
 from typing import Any, NamedTuple
 
@@ -13,6 +17,8 @@ import grpc
 from jobline_server.rpc.guard import Handler
 from jobline_server.rpc.tls.marks import Marker
 
+MARK = "jobline-door"
+MARK_BYTES = 16
 SAN = "x509_subject_alternative_name"
 # The last calls of a connection may begin after its end; they are not for long.
 GONE_SECONDS = 10.0
@@ -30,13 +36,9 @@ class DoorCaller(NamedTuple):
 
 
 class DoorCallers:
-    """Those of all connections of a server. The name of the mark is random: no client can write
-    a mark of its own.
-    """
+    """Those of all connections of a server."""
 
     def __init__(self) -> None:
-        self._name = f"jobline-door-{urandom(16).hex()}"
-        self._numbers = count(1)
         self._callers: dict[str, DoorCaller] = {}
 
     def __len__(self) -> int:
@@ -44,21 +46,22 @@ class DoorCallers:
         return len(self._callers)
 
     def add(self, caller: DoorCaller) -> tuple[str, Marker]:
-        """Adds the caller of a new connection; returns its number, and what marks its calls."""
-        number = str(next(self._numbers))
-        self._callers[number] = caller
-        return number, Marker(self._name, number)
+        """Adds the caller of a new connection; returns its mark, and what marks its calls."""
+        mark = urandom(MARK_BYTES).hex()
+        self._callers[mark] = caller
+        return mark, Marker(MARK, mark)
 
-    def remove(self, number: str) -> None:
+    def remove(self, mark: str) -> None:
         """Forgets the caller of a connection that has ended, soon."""
         loop = asyncio.get_running_loop()
-        loop.call_later(GONE_SECONDS, self._callers.pop, number, None)
+        loop.call_later(GONE_SECONDS, self._callers.pop, mark, None)
 
     def find(self, metadata: Iterable[tuple[str, str | bytes]] | None) -> DoorCaller | None:
-        """Returns the caller of a call with this metadata; None if it came through no door."""
+        """Returns the caller of a call with this metadata; None if it has no mark of a door."""
         for key, value in metadata or ():
-            if key == self._name:
-                return self._callers.get(str(value))
+            # One that a client made up stands beside the door's.
+            if key == MARK and value in self._callers:
+                return self._callers[str(value)]
         return None
 
     def around(self, handlers: Mapping[str, Handler]) -> dict[str, Handler]:

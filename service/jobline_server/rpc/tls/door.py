@@ -108,7 +108,7 @@ class _Outside(_End):
         self._callers = callers
         self._among = among
         self._marker: Marker | None = None
-        self._number = ""
+        self._mark = ""
         self._reaching: asyncio.Task[None] | None = None
         self.closed = asyncio.get_running_loop().create_future()
 
@@ -122,7 +122,7 @@ class _Outside(_End):
             return
         self.transport.pause_reading()
         caller = DoorCaller(_peer_of(transport), names_of(checked.getpeercert()))
-        self._number, self._marker = self._callers.add(caller)
+        self._mark, self._marker = self._callers.add(caller)
         self._reaching = asyncio.get_running_loop().create_task(self._reach())
 
     async def _reach(self) -> None:
@@ -148,8 +148,8 @@ class _Outside(_End):
         """Ends what this connection had."""
         super().connection_lost(why)
         self._among.discard(self)
-        if self._number:
-            self._callers.remove(self._number)
+        if self._mark:
+            self._callers.remove(self._mark)
         if not self.closed.done():
             self.closed.set_result(None)
 
