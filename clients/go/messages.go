@@ -9,9 +9,10 @@ import (
 )
 
 // MessageOf returns a job as the protocol has it: for an outbox, which stores it and pushes it later with
-// [Client.PushMessages]. Payload and options are those of Push; options may be nil.
-func MessageOf(payload any, options *PushOptions) (*joblinev1.NewJob, error) {
-	out, err := outgoing("", payload, options)
+// [Client.PushMessages]. Payload and options are those of Push; options may be nil. What a server would refuse whatever
+// it holds is refused here, as ErrInvalidArgument or ErrTooLarge.
+func MessageOf(queue string, payload any, options *PushOptions) (*joblinev1.NewJob, error) {
+	out, err := outgoing(queue, payload, options)
 	if err != nil {
 		return nil, err
 	}
@@ -21,7 +22,14 @@ func MessageOf(payload any, options *PushOptions) (*joblinev1.NewJob, error) {
 	if err := refuseNoText(out); err != nil {
 		return nil, err
 	}
-	return rowOf(out.Payload, &out.Options)
+	job, err := rowOf(out.Payload, &out.Options)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkJob(queue, job); err != nil {
+		return nil, err
+	}
+	return job, nil
 }
 
 // PushMessages pushes jobs as the protocol has them, ≤ 1,000 and ≤ 16 MiB, in one call, each on its own:

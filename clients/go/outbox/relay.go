@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -11,6 +12,7 @@ import (
 
 	jobline "github.com/jobline/jobline/clients/go"
 	"github.com/jobline/jobline/clients/go/joblinev1"
+	"github.com/jobline/jobline/clients/go/outbox/internal/given"
 )
 
 const (
@@ -52,8 +54,11 @@ type Relay struct {
 
 // Run pushes rows until ctx ends; it returns nil then. What fails is tried again. A row that the server
 // refuses for good stays in the table with the error, and does not hold up the others; a queue that is full holds
-// up its own rows alone. One Run at a time of one Relay.
+// up its own rows alone. A relay without DB or Client ends at once, with an error. One Run at a time of one Relay.
 func (r *Relay) Run(ctx context.Context) error {
+	if err := r.check(); err != nil {
+		return err
+	}
 	interval := r.Interval
 	if interval <= 0 {
 		interval = time.Second
@@ -74,6 +79,11 @@ func (r *Relay) Run(ctx context.Context) error {
 	return nil
 }
 
+func (r *Relay) check() error {
+	return cmp.Or(given.NotNil("DB", r.DB, "is nil: give the database of the table"),
+		given.NotNil("Client", r.Client, "is nil: give a client of Jobline"))
+}
+
 func (r *Relay) log() *slog.Logger {
 	if r.Logger == nil {
 		return slog.Default()
@@ -83,6 +93,9 @@ func (r *Relay) log() *slog.Logger {
 
 // Once pushes one batch of rows, and returns how many rows it has dealt with.
 func (r *Relay) Once(ctx context.Context) (int, error) {
+	if err := r.check(); err != nil {
+		return 0, err
+	}
 	r.isHeldUp = false
 	tx, err := r.DB.BeginTx(ctx, nil)
 	if err != nil {

@@ -8,8 +8,11 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	jobline "github.com/jobline/jobline/clients/go"
+	"github.com/jobline/jobline/clients/go/joblinev1"
+	"github.com/jobline/jobline/clients/go/outbox/internal/given"
 	"github.com/jobline/jobline/clients/go/outbox/internal/sqldialect"
 )
 
@@ -132,17 +135,7 @@ func (t Table) hasIndex(ctx context.Context, tx *sql.Tx) (bool, error) {
 // Statement returns the statement that writes a row, and its arguments: for database libraries other
 // than database/sql. The id is that of the row, and the key of the job. For the other arguments see Push.
 func (t Table) Statement(queue string, payload any, options *jobline.PushOptions) (statement, id string, args []any, err error) {
-	own := jobline.PushOptions{}
-	if options != nil {
-		own = *options
-	}
-	if own.JobKey != "" {
-		return "", "", nil, fmt.Errorf("outbox: the key of a job in an outbox is the id of its row: %w", jobline.ErrInvalidArgument)
-	}
-	if own.Delay > 0 {
-		own.RunAt, own.Delay = time.Now().Add(own.Delay), 0
-	}
-	message, err := jobline.MessageOf(payload, &own)
+	message, err := messageOf(queue, payload, options)
 	if err != nil {
 		return "", "", nil, err
 	}
@@ -157,9 +150,34 @@ func (t Table) Statement(queue string, payload any, options *jobline.PushOptions
 	return t.spell(insertRow), id, []any{id, queue, data, len(data), time.Now().UnixMilli()}, nil
 }
 
+// messageOf returns a job as a row holds it: without a key, and with a moment in the place of a delay, which would
+// count from when a relay comes by.
+func messageOf(queue string, payload any, options *jobline.PushOptions) (*joblinev1.NewJob, error) {
+	switch {
+	case options != nil && options.JobKey != "":
+		return nil, jobline.InvalidArgument("job_key", "the key of a job in an outbox is the id of its row")
+	case options != nil && options.AckLevel != 0:
+		return nil, jobline.InvalidArgument("ack_level", "a row is pushed by a relay, which does not wait for it alone")
+	}
+	message, err := jobline.MessageOf(queue, payload, options)
+	if err != nil {
+		return nil, err
+	}
+	if delay := message.GetDelay(); delay != nil {
+		message.Start = &joblinev1.NewJob_RunAt{RunAt: timestamppb.New(time.Now().Add(delay.AsDuration()))}
+	}
+	return message, nil
+}
+
 // Push writes a job into the outbox, in the caller's transaction, and returns the id of its row, which becomes the
 // job's key. Payload and options are those of Client.Push, without JobKey and AckLevel; Delay counts from now.
+//
+// It returns a *jobline.Error, as Client.Push does, for a job that no server would take, and writes nothing. What
+// depends on the server, such as a limiter that does not exist, is found by the relay.
 func (t Table) Push(ctx context.Context, tx Execer, queue string, payload any, options *jobline.PushOptions) (string, error) {
+	if err := given.Transaction(tx); err != nil {
+		return "", err
+	}
 	statement, id, args, err := t.Statement(queue, payload, options)
 	if err != nil {
 		return "", err
@@ -172,6 +190,9 @@ func (t Table) Push(ctx context.Context, tx Execer, queue string, payload any, o
 
 // RetryFailed has the relay push those rows again that the server refused for good; it returns how many there are.
 func (t Table) RetryFailed(ctx context.Context, tx Execer) (int64, error) {
+	if err := given.Transaction(tx); err != nil {
+		return 0, err
+	}
 	result, err := tx.ExecContext(ctx, t.spell(retryRows))
 	if err != nil {
 		return 0, fmt.Errorf("outbox: %w", err)

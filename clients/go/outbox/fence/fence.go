@@ -26,6 +26,7 @@ import (
 	"time"
 
 	jobline "github.com/jobline/jobline/clients/go"
+	"github.com/jobline/jobline/clients/go/outbox/internal/given"
 	"github.com/jobline/jobline/clients/go/outbox/internal/sqldialect"
 )
 
@@ -87,6 +88,9 @@ func (t Table) Pass(ctx context.Context, tx *sql.Tx, job *jobline.LeasedJob) err
 
 // PassStep is Pass for a handler with several transactions: the step, 1 … 200 bytes, says which one it is.
 func (t Table) PassStep(ctx context.Context, tx *sql.Tx, job *jobline.LeasedJob, step string) error {
+	if err := given.Transaction(tx); err != nil {
+		return err
+	}
 	return t.PassBy(job, step, func(statement string, args ...any) (int64, error) {
 		result, err := tx.ExecContext(ctx, statement, args...)
 		if err != nil {
@@ -99,8 +103,11 @@ func (t Table) PassStep(ctx context.Context, tx *sql.Tx, job *jobline.LeasedJob,
 // PassBy is PassStep for other database libraries: execute makes a statement in the transaction, and returns how
 // many rows it has changed.
 func (t Table) PassBy(job *jobline.LeasedJob, step string, execute func(statement string, args ...any) (int64, error)) error {
+	if err := given.NotNil("job", job, "is nil: give that of the handler"); err != nil {
+		return err
+	}
 	if step == "" || len(step) > stepBytesMax {
-		return fmt.Errorf("fence: a step has 1 to %d bytes: %w", stepBytesMax, jobline.ErrInvalidArgument)
+		return jobline.InvalidArgument("step", fmt.Sprintf("must be 1 to %d bytes, and is %d", stepBytesMax, len(step)))
 	}
 	key, delivery, now := keyOf(job), int64(job.Delivery), time.Now().UnixMilli()
 	count, err := execute(t.spell(passDelivery), key, delivery, now)
@@ -132,6 +139,9 @@ func keyOf(job *jobline.LeasedJob) string {
 // Clean deletes the rows of jobs that passed last before so long, and returns how many there were. A job of which a
 // delivery may still come must not be among them: 30 days are plenty.
 func (t Table) Clean(ctx context.Context, tx *sql.Tx, olderThan time.Duration) (int64, error) {
+	if err := given.Transaction(tx); err != nil {
+		return 0, err
+	}
 	result, err := tx.ExecContext(ctx, t.spell(deleteOld), time.Now().Add(-olderThan).UnixMilli())
 	if err != nil {
 		return 0, fmt.Errorf("fence: %w", err)

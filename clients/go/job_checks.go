@@ -1,0 +1,312 @@
+package jobline
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/jobline/jobline/clients/go/joblinev1"
+)
+
+// What a server refuses of a job whatever it holds, and whatever its settings are. A push leaves these checks to the
+// server; a job of an outbox is pushed when nobody waits for it any more. The tests of the outbox hold both together.
+
+const (
+	nameCharactersMax    = 256
+	keyBytesMax          = 256
+	headersMax           = 64
+	headersBytesMax      = 8 << 10
+	tagsMax              = 16
+	wordCharactersMax    = 128 // of a tag, and of the name of a phase
+	phasesMax            = 100
+	limitersMax          = 4
+	parentsMax           = 1_000
+	attemptsMax          = 1_000
+	pauseMax             = 24 * time.Hour
+	pausesMax            = 100
+	keptJobsMax          = 10_000_000
+	costMax              = 1_000_000
+	slotsMax             = 1_000
+	urlCharactersMax     = 2_048
+	leaseMin, leaseMax   = time.Second, 12 * time.Hour
+	uniqueMin, uniqueMax = time.Millisecond, dayMax
+)
+
+var (
+	nameOfQueue = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,255}$`)
+	version     = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.+_-]{0,63}$`)
+	control     = regexp.MustCompile("[\x00-\x1f\u007f-\u009f]")
+)
+
+// InvalidArgument returns an ErrInvalidArgument about a field: for programs that check what they are given as this
+// package does, such as middleware that refuses a push.
+func InvalidArgument(field, why string) *Error { return refuse(field, "%s", why) }
+
+// checkJob returns why a server would refuse a job, nil if that depends on more than the job.
+func checkJob(queue string, job *joblinev1.NewJob) error {
+	o := job.GetOptions()
+	return cmp.Or(
+		checkName("queue", queue),
+		checkText("job_key", job.GetJobKey(), keyBytesMax, bytesOf),
+		checkMoment("run_at", job.GetRunAt()),
+		checkStart(job),
+		checkTexts(o),
+		checkLists(o),
+		checkNumbers(o),
+		checkSpans(o),
+		checkParts(o),
+		checkEnum("options.delivery", o.GetDelivery()),
+		checkEnum("options.on_dependency_failure", o.GetOnDependencyFailure()),
+		checkEnum("options.unique_mode", o.GetUniqueMode()),
+	)
+}
+
+// checkName checks the name of a queue or a limiter.
+func checkName(field, name string) error {
+	switch {
+	case nameOfQueue.MatchString(name):
+		return nil
+	case name == "":
+		return refuse(field, "is required")
+	case strings.HasPrefix(name, "_"):
+		return refuse(field, "names that start with _ are the system's")
+	}
+	return refuse(field, "must be 1 to 256 of A-Z a-z 0-9 . _ : -, the first a letter or digit, not %q", name)
+}
+
+// checkText checks a text of one line.
+func checkText(field, text string, most int, length func(string) int) error {
+	switch {
+	case !utf8.ValidString(text):
+		return refuse(field, "is not UTF-8")
+	case length(text) > most:
+		return refuse(field, "must be at most %d long, and is %d", most, length(text))
+	case control.MatchString(text):
+		return refuse(field, "must not hold control characters")
+	}
+	return nil
+}
+
+func bytesOf(text string) int { return len(text) }
+
+func checkStart(job *joblinev1.NewJob) error {
+	o := job.GetOptions()
+	isDebounce := o.GetUniqueMode() == UniqueDebounce
+	switch {
+	case job.GetRunAt() != nil && job.GetRunAt().AsTime().After(time.Now().Add(dayMax)):
+		return refuse("run_at", "must be at most 400 days ahead")
+	case isDebounce && job.GetStart() == nil:
+		return refuse("options.unique_mode", "UniqueDebounce needs Delay or RunAt")
+	case o.GetUniqueMaxWait() != nil && o.GetUniqueMode() != 0 && !isDebounce:
+		return refuse("options.unique_max_wait", "only UniqueDebounce has one")
+	}
+	return nil
+}
+
+func checkTexts(o *joblinev1.JobOptions) error {
+	err := cmp.Or(
+		checkText("options.name", o.GetName(), nameCharactersMax, utf8.RuneCountInString),
+		checkText("options.content_type", o.GetContentType(), nameCharactersMax, utf8.RuneCountInString),
+		checkText("options.group", o.GetGroup(), nameCharactersMax, utf8.RuneCountInString),
+		checkText("options.unique_key", o.GetUniqueKey(), keyBytesMax, bytesOf),
+		checkURL("options.webhook", o.GetWebhook()),
+		checkHeaders("options.headers", o.GetHeaders()),
+	)
+	if given := o.GetMinWorkerVersion(); err == nil && given != "" && !version.MatchString(given) {
+		return refuse("options.min_worker_version", "must be 1 to 64 of A-Z a-z 0-9 . + _ -, the first a letter or digit")
+	}
+	return err
+}
+
+func checkHeaders(field string, headers map[string]string) error {
+	bytes := 0
+	for key, value := range headers {
+		if key == "" {
+			return refuse(field, "a header needs a name")
+		}
+		if err := checkText(field, key+value, headersBytesMax, bytesOf); err != nil {
+			return err
+		}
+		bytes += len(key) + len(value)
+	}
+	if bytes > headersBytesMax {
+		return refuse(field, "must be at most %d bytes together, and are %d", headersBytesMax, bytes)
+	}
+	return checkCount(field, len(headers), headersMax)
+}
+
+// checkURL checks where a server is to tell of an end. It reads no more of a URL than the server does.
+func checkURL(field, url string) error {
+	isVisible := !strings.ContainsFunc(url, func(one rune) bool { return one < '!' || one > '~' || one == '\\' })
+	scheme, rest, _ := strings.Cut(url, "://")
+	host, port := rest, ""
+	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
+		host = rest[:end]
+	}
+	hasUser := strings.Contains(host, "@")
+	if at := strings.LastIndexByte(host, ':'); at > strings.LastIndexByte(host, ']') {
+		host, port = host[:at], host[at+1:]
+	}
+	number, err := strconv.ParseUint(port, 10, 16)
+	switch {
+	case url == "":
+		return nil
+	case !isVisible || len(url) > urlCharactersMax:
+		return refuse(field, "must be a URL of at most %d visible ASCII characters", urlCharactersMax)
+	case !slices.Contains([]string{"http", "https"}, strings.ToLower(scheme)) || host == "":
+		return refuse(field, "must be an http or https URL with a host")
+	case hasUser:
+		return refuse(field, "must not have a user or a password")
+	case port != "" && (err != nil || number == 0):
+		return refuse(field, "must have a port of 1 to 65535")
+	}
+	return nil
+}
+
+// checkCount refuses too long a list, which is no invalid one: ErrTooLarge.
+func checkCount(field string, count, most int) error {
+	if count > most {
+		return newError(ErrTooLarge, "%s: must be at most %d entries, and are %d", field, most, count).about(field)
+	}
+	return nil
+}
+
+func checkLists(o *joblinev1.JobOptions) error {
+	err := cmp.Or(
+		checkCount("options.depends_on", len(o.GetDependsOn()), parentsMax),
+		checkCount("options.limiters", len(o.GetLimiters()), limitersMax),
+		checkWords("options.tags", withoutPairs(o.GetTags()), len(o.GetTags()), tagsMax),
+		checkWords("options.phases", o.GetPhases(), len(o.GetPhases()), phasesMax),
+	)
+	for i, name := range o.GetLimiters() {
+		err = cmp.Or(err, checkName(fmt.Sprintf("options.limiters[%d]", i), name))
+	}
+	seen := map[string]bool{}
+	for _, name := range o.GetPhases() {
+		if seen[name] {
+			err = cmp.Or(err, error(refuse("options.phases", "must be different names, and has %q twice", name)))
+		}
+		seen[name] = true
+	}
+	return err
+}
+
+// withoutPairs returns tags with "name:value" for those that the codec of a relay may hash: any text can be of these.
+func withoutPairs(tags []string) []string {
+	plain := slices.Clone(tags)
+	for i, tag := range plain {
+		if strings.Contains(tag, ":") {
+			plain[i] = "name:value"
+		}
+	}
+	return plain
+}
+
+func checkWords(field string, words []string, count, most int) error {
+	err := checkCount(field, count, most)
+	for i, word := range words {
+		if word == "" {
+			err = cmp.Or(err, error(refuse(field, "must not be empty")))
+		}
+		err = cmp.Or(err, checkText(fmt.Sprintf("%s[%d]", field, i), word, wordCharactersMax, utf8.RuneCountInString))
+	}
+	return err
+}
+
+func checkNumbers(o *joblinev1.JobOptions) error {
+	if o == nil {
+		return nil
+	}
+	kept := o.GetRetention()
+	if kept == nil {
+		kept = &joblinev1.Retention{}
+	}
+	return cmp.Or(
+		checkNumber("options.max_attempts", o.MaxAttempts, 0, attemptsMax),
+		checkNumber("options.max_stalls", o.MaxStalls, 0, attemptsMax),
+		checkNumber("options.cost", o.Cost, 1, costMax),
+		checkNumber("options.slots", o.Slots, 1, slotsMax),
+		checkNumber("options.retention.count", kept.Count, 0, keptJobsMax),
+	)
+}
+
+func checkNumber[N int32 | int64](field string, given *N, least, most N) error {
+	if given != nil && (*given < least || *given > most) {
+		return refuse(field, "must be %d to %d, not %d", least, most, *given)
+	}
+	return nil
+}
+
+func checkSpans(o *joblinev1.JobOptions) error {
+	shortest := time.Second // of a timeout; 0 is none
+	if o.GetTimeout().AsDuration() == 0 {
+		shortest = 0
+	}
+	return cmp.Or(
+		checkSpan("options.lease", o.GetLease(), leaseMin, leaseMax),
+		checkSpan("options.ttl", o.GetTtl(), 0, dayMax),
+		checkSpan("options.timeout", o.GetTimeout(), shortest, dayMax),
+		checkSpan("options.unique_ttl", o.GetUniqueTtl(), uniqueMin, uniqueMax),
+		checkSpan("options.unique_max_wait", o.GetUniqueMaxWait(), 0, uniqueMax),
+		checkSpan("options.block_timeout", o.GetBlockTimeout(), 0, dayMax),
+		checkSpan("options.retention.age", o.GetRetention().GetAge(), 0, dayMax),
+		checkSpan("options.retention.delete_after", o.GetRetention().GetDeleteAfter(), 0, dayMax),
+		checkSpan("options.backoff.base", o.GetBackoff().GetBase(), 0, pauseMax),
+		checkSpan("options.backoff.max_delay", o.GetBackoff().GetMaxDelay(), 0, pauseMax),
+		checkMoment("options.retry_until", o.GetRetryUntil()),
+	)
+}
+
+// checkSpan checks a span of time, of which the server takes milliseconds and rounds up to them.
+func checkSpan(field string, given *durationpb.Duration, shortest, longest time.Duration) error {
+	if given == nil {
+		return nil
+	}
+	span := given.AsDuration()
+	if span < 0 || span <= shortest-time.Millisecond || span > longest {
+		return refuse(field, "must be %s to %s, not %s", shortest, longest, span)
+	}
+	return nil
+}
+
+func checkMoment(field string, given *timestamppb.Timestamp) error {
+	if given != nil && !given.IsValid() {
+		return refuse(field, "must be in the years 0001 to 9999")
+	}
+	return nil
+}
+
+// checkParts checks what a backoff has beside its spans.
+func checkParts(o *joblinev1.JobOptions) error {
+	b := o.GetBackoff()
+	err := checkCount("options.backoff.delays", len(b.GetDelays()), pausesMax)
+	for i, delay := range b.GetDelays() {
+		err = cmp.Or(err, checkSpan(fmt.Sprintf("options.backoff.delays[%d]", i), delay, 0, pauseMax))
+	}
+	switch {
+	case err != nil:
+		return err
+	case math.IsNaN(b.GetJitter()) || b.GetJitter() < 0 || b.GetJitter() > 1:
+		return refuse("options.backoff.jitter", "must be 0 to 1, or None, not %v", b.GetJitter())
+	case len(b.GetDelays()) > 0 && (b.GetKind() != 0 || b.GetBase() != nil || b.GetMaxDelay() != nil):
+		return refuse("options.backoff.delays", "not together with Fixed, Base or Max")
+	}
+	return nil
+}
+
+func checkEnum(field string, given protoreflect.Enum) error {
+	if given.Descriptor().Values().ByNumber(given.Number()) == nil {
+		return refuse(field, "%d is no value of it", given.Number())
+	}
+	return nil
+}
