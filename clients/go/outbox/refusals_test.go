@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -280,7 +281,12 @@ func TestARelayWithoutItsPartsEndsAtOnce(t *testing.T) {
 	} {
 		_, err := relay.Once(t.Context())
 		wantField(t, err, strings.TrimSpace(field))
+		var logged strings.Builder
+		relay.Logger = slog.New(slog.NewTextHandler(&logged, nil))
 		wantField(t, relay.Run(t.Context()), strings.TrimSpace(field))
+		if !strings.Contains(logged.String(), "level=ERROR") {
+			t.Errorf("it says nothing to who does not look at its error: %q", logged.String())
+		}
 	}
 }
 

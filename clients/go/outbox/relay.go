@@ -54,9 +54,10 @@ type Relay struct {
 
 // Run pushes rows until ctx ends; it returns nil then. What fails is tried again. A row that the server
 // refuses for good stays in the table with the error, and does not hold up the others; a queue that is full holds
-// up its own rows alone. A relay without DB or Client ends at once, with an error. One Run at a time of one Relay.
+// up its own rows alone. A relay without DB or Client logs that, and ends. One Run at a time of one Relay.
 func (r *Relay) Run(ctx context.Context) error {
 	if err := r.check(); err != nil {
+		r.log().Error("the outbox is not pushed", "error", err) // many start it by go, and see no error
 		return err
 	}
 	interval := r.Interval
