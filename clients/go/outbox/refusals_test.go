@@ -4,22 +4,17 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 	"google.golang.org/protobuf/proto"
 
 	jobline "github.com/jobline/jobline/clients/go"
 	"github.com/jobline/jobline/clients/go/internal/testserver"
 	"github.com/jobline/jobline/clients/go/joblinev1"
 	"github.com/jobline/jobline/clients/go/outbox"
-	"github.com/jobline/jobline/clients/go/outbox/fence"
-	"github.com/jobline/jobline/clients/go/outbox/pgxoutbox"
 )
 
 const day = 24 * time.Hour
@@ -98,11 +93,14 @@ var refused = []struct {
 	{"options.tags", jobline.PushOptions{Tags: []string{""}}},
 	{"options.tags", jobline.PushOptions{Tags: tooMany(17)}},
 	{"options.tags[1]", jobline.PushOptions{Tags: []string{"a", strings.Repeat("a", 129)}}},
+	{"options", jobline.PushOptions{Tags: []string{"a:\xff"}}},
 	{"options.webhook", jobline.PushOptions{Webhook: "ftp://a.example"}},
 	{"options.webhook", jobline.PushOptions{Webhook: "https://"}},
 	{"options.webhook", jobline.PushOptions{Webhook: "https://:80/a"}},
 	{"options.webhook", jobline.PushOptions{Webhook: "https://me:word@a.example"}},
 	{"options.webhook", jobline.PushOptions{Webhook: "https://a.example:0"}},
+	{"options.webhook", jobline.PushOptions{Webhook: "https://a.example:1:2"}},
+	{"options.webhook", jobline.PushOptions{Webhook: "https://[::1"}},
 	{"options.webhook", jobline.PushOptions{Webhook: "https://a.example:70000"}},
 	{"options.webhook", jobline.PushOptions{Webhook: "https://a.example/a b"}},
 	{"options.webhook", jobline.PushOptions{Webhook: "https://a.example/" + strings.Repeat("a", 2_048)}},
@@ -244,49 +242,6 @@ func wantField(t *testing.T, err error, field string) {
 	var one *jobline.Error
 	if !errors.As(err, &one) || !errors.Is(err, jobline.ErrInvalidArgument) || one.Field != field {
 		t.Errorf("%s: got %v", field, err)
-	}
-}
-
-func TestWhatIsNilIsRefusedByName(t *testing.T) {
-	ctx, job := t.Context(), &jobline.LeasedJob{ID: 1}
-	var noTx *sql.Tx
-	for _, tx := range []outbox.Execer{nil, noTx} {
-		_, err := table("sqlite").Push(ctx, tx, "q", 1, nil)
-		wantField(t, err, "tx")
-		_, err = table("sqlite").RetryFailed(ctx, tx)
-		wantField(t, err, "tx")
-	}
-	for _, tx := range []pgxoutbox.Execer{nil, (*pgx.Conn)(nil), (*pgxpool.Pool)(nil)} {
-		_, err := pgxoutbox.Push(ctx, tx, table("postgres"), "q", 1, nil)
-		wantField(t, err, "tx")
-	}
-	wantField(t, fences("sqlite").Pass(ctx, nil, job), "tx")
-	wantField(t, pgxoutbox.Pass(ctx, nil, fences("postgres"), job), "tx")
-	_, err := fences("sqlite").Clean(ctx, nil, time.Hour)
-	wantField(t, err, "tx")
-	never := func(string, ...any) (int64, error) { panic("no statement is made") }
-	wantField(t, fence.Table{}.PassBy(nil, "effect", never), "job")
-	wantField(t, fence.Table{}.PassBy(job, strings.Repeat("a", 201), never), "step")
-}
-
-func TestARelayWithoutItsPartsEndsAtOnce(t *testing.T) {
-	db, err := sql.Open("sqlite", ":memory:")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = db.Close() }()
-	var noClient *jobline.Client
-	for field, relay := range map[string]*outbox.Relay{
-		"DB": {Client: &server{}}, "Client": {DB: db}, "Client ": {DB: db, Client: noClient},
-	} {
-		_, err := relay.Once(t.Context())
-		wantField(t, err, strings.TrimSpace(field))
-		var logged strings.Builder
-		relay.Logger = slog.New(slog.NewTextHandler(&logged, nil))
-		wantField(t, relay.Run(t.Context()), strings.TrimSpace(field))
-		if !strings.Contains(logged.String(), "level=ERROR") {
-			t.Errorf("it says nothing to who does not look at its error: %q", logged.String())
-		}
 	}
 }
 

@@ -142,7 +142,7 @@ func (t Table) Statement(queue string, payload any, options *jobline.PushOptions
 	data, err := proto.Marshal(message)
 	switch {
 	case err != nil:
-		return "", "", nil, fmt.Errorf("outbox: %w", err)
+		return "", "", nil, jobline.InvalidArgument("options", err.Error())
 	case len(data) > rowBytesMax:
 		return "", "", nil, fmt.Errorf("outbox: a job has at most 11 MiB, not %d bytes: %w", len(data), jobline.ErrTooLarge)
 	}
