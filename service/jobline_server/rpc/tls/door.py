@@ -7,6 +7,7 @@ at once, in C. Each direction waits while its other end does not take what came.
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 from pathlib import Path
 from typing import Final
@@ -14,13 +15,13 @@ from typing import Final
 from jobline_server.addresses import bind
 from jobline_server.auth.tls_files import HANDSHAKE_SECONDS, TlsFiles, names_of
 from jobline_server.rpc.tls.callers import DoorCaller, DoorCallers
+from jobline_server.rpc.tls.handshakes import Handshakes
 from jobline_server.rpc.tls.marks import Marker
 from jobline_server.telemetry.log import logger
 
 LOG = logger("tls")
 
 H2: Final = "h2"
-BACKLOG = 2_048
 # How long a caller has to read what is left, and to close its end.
 CLOSING_SECONDS = 1.0
 
@@ -33,18 +34,21 @@ class TlsDoor:
         self._context = tls.context(H2)
         self._callers = callers
         self._behind = behind
-        self._server: asyncio.Server | None = None
+        self._handshakes: Handshakes | None = None
         self._connections: set[_Outside] = set()
         self.number: int = self._listener.getsockname()[1]
         """The number of the port."""
 
     async def open(self) -> None:
         """Starts taking connections."""
-        self._server = await asyncio.get_running_loop().create_server(
+        self._handshakes = Handshakes(self._listener, self._shake_hands)
+        self._handshakes.start()
+
+    async def _shake_hands(self, accepted: socket.socket) -> None:
+        await asyncio.get_running_loop().connect_accepted_socket(
             lambda: _Outside(self._behind, self._callers, self._connections),
-            sock=self._listener,
+            accepted,
             ssl=self._context,
-            backlog=BACKLOG,
             ssl_handshake_timeout=HANDSHAKE_SECONDS,
             ssl_shutdown_timeout=CLOSING_SECONDS,
         )
@@ -53,8 +57,8 @@ class TlsDoor:
         """Takes no more connections, and closes those that are open when their callers have read
         what was passed on, or the time is up. What is behind them is closed before.
         """
-        if self._server is not None:
-            self._server.close()
+        if self._handshakes is not None:
+            await self._handshakes.stop()
         closed = [connection.closed for connection in self._connections]
         if closed:
             await asyncio.wait(closed, timeout=CLOSING_SECONDS)
