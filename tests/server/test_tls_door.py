@@ -15,7 +15,8 @@ from benchmarks.http2 import DATA, PREFACE, frame
 from jobline_server.auth.tls_files import TlsFiles
 from jobline_server.rpc.tls import callers as callers_module
 from jobline_server.rpc.tls.callers import MARK, DoorCallers
-from jobline_server.rpc.tls.door import TlsDoor
+from jobline_server.rpc.tls.door import TlsDoor, _Inside, _Outside
+from jobline_server.rpc.tls.marks import Marker
 from tests.server.authorities import HOST, Files, context_of
 from tests.server.conftest import until
 
@@ -170,3 +171,48 @@ async def test_nobody_behind_it(files: Files, authority: trustme.CA, tmp_path: P
     await door.open()
     assert await is_cut_off(door, authority, ["h2"])
     await door.close()
+
+
+class Recorded(asyncio.Transport):
+    """A transport that keeps what was asked of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[str] = []
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.asked.append(f"write {len(data)}")
+
+    def pause_reading(self) -> None:
+        self.asked.append("pause")
+
+    def resume_reading(self) -> None:
+        self.asked.append("resume")
+
+    def is_closing(self) -> bool:
+        return False
+
+
+async def test_who_sends_much_lets_others_have_their_turn(tmp_path: Path) -> None:
+    """What comes next is read in a later iteration, and only if what is behind takes it."""
+    outside = _Outside(tmp_path, DoorCallers(), set())
+    inside = _Inside(outside)
+    outside.transport, inside.transport = Recorded(), Recorded()
+    outside.other, outside._marker = inside, Marker("a", "1")
+    asked = outside.transport.asked
+    outside.data_received(PREFACE + FRAME)
+    assert asked == ["pause"]
+    assert inside.transport.asked == [f"write {len(PREFACE + FRAME)}"]
+    await asyncio.sleep(0)
+    assert asked == ["pause", "resume"]
+
+    outside.data_received(FRAME)
+    inside.pause_writing()
+    await asyncio.sleep(0)
+    assert asked[2:] == ["pause", "pause"]
+    inside.resume_writing()
+    assert asked[4:] == ["resume"]
+
+    outside.data_received(frame(DATA, 0, 1, b"small"))
+    await asyncio.sleep(0)
+    assert asked[5:] == []

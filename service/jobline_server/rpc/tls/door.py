@@ -24,10 +24,14 @@ LOG = logger("tls")
 H2: Final = "h2"
 # How long a caller has to read what is left, and to close its end.
 CLOSING_SECONDS = 1.0
+# A piece of this size is the first of many, as a rule: 32 may be read in one iteration of the loop.
+LARGE_BYTES = 1 << 16
 
 
 class TlsDoor:
-    """Listens at `HOST:PORT`; `socket` is the one behind it. Raises OSError where it cannot."""
+    """Listens at `HOST:PORT`; `behind` is the socket that it passes on to. Raises OSError where
+    it cannot.
+    """
 
     def __init__(self, listen: str, tls: TlsFiles, callers: DoorCallers, behind: Path) -> None:
         self._listener = bind(listen)
@@ -71,6 +75,8 @@ class _End(asyncio.Protocol):
 
     transport: asyncio.Transport
     other: _End | None = None
+    is_full = False
+    """Whether it does not take what comes at the other end."""
 
     def data_received(self, data: bytes) -> None:
         """Passes on what came."""
@@ -79,13 +85,21 @@ class _End(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         """Has the other end wait: this one does not take what came there."""
-        if self.other is not None:
+        self.is_full = True
+        if self.other is not None and not self.other.transport.is_closing():
             self.other.transport.pause_reading()
 
     def resume_writing(self) -> None:
         """Has the other end go on."""
+        self.is_full = False
         if self.other is not None:
-            self.other.transport.resume_reading()
+            self.other.go_on()
+
+    def go_on(self) -> None:
+        """Reads on, unless the other end does not take what came."""
+        is_free = self.other is not None and not self.other.is_full
+        if is_free and not self.transport.is_closing():
+            self.transport.resume_reading()
 
     def connection_lost(self, _why: Exception | None) -> None:
         """Closes the other end, once it has written what came."""
@@ -140,13 +154,16 @@ class _Outside(_End):
         self.other = inside
         if self.transport.is_closing():
             inside.transport.abort()
-            return
-        self.transport.resume_reading()
+        self.go_on()
 
     def data_received(self, data: bytes) -> None:
-        """Passes on what came, with the calls marked."""
-        if self._marker is not None:
-            super().data_received(self._marker.feed(data))
+        """Passes on what came, with the calls marked. After much of it others have their turn."""
+        if self._marker is None:
+            return
+        super().data_received(self._marker.feed(data))
+        if len(data) >= LARGE_BYTES and not self.transport.is_closing():
+            self.transport.pause_reading()
+            asyncio.get_running_loop().call_soon(self.go_on)
 
     def connection_lost(self, why: Exception | None) -> None:
         """Ends what this connection had."""
