@@ -134,6 +134,27 @@ async def test_waiting_calls_end_with_the_server(transport: str) -> None:
     assert await half.is_closed()
 
 
+async def test_stop_of_the_port_waits_for_no_timer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A connection that waits for its next request is closed, and with it the stop is over."""
+    async with running_server() as server:
+        raw = await Raw.to(server)
+        raw.send(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert (await raw.reply())[0] == 200
+        state = port_of(server).server_state
+        assert len(state.connections) == 1
+
+        with monkeypatch.context() as patch:
+            patch.setattr(asyncio.get_running_loop(), "call_at", _refuse_timer)
+            await server.server._close_http()
+
+        assert not state.connections
+        assert await raw.is_closed()
+
+
+def _refuse_timer(when: float, *_: object, **__: object) -> None:
+    raise AssertionError(f"a timer at {when}")
+
+
 async def test_idle_connections_make_room_before_calls(transport: str) -> None:
     """A long poll goes on while others come and go."""
     async with running_server(transport=transport, max_http_connections=10) as server:

@@ -43,6 +43,7 @@ class Connections:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._by_age: dict[BoundedProtocol, None] = {}
+        self._empty: asyncio.Future[None] | None = None
 
     def renew(self, connection: BoundedProtocol) -> None:
         """Puts a connection at the end."""
@@ -52,6 +53,14 @@ class Connections:
     def discard(self, connection: BoundedProtocol) -> None:
         """Forgets a connection."""
         self._by_age.pop(connection, None)
+        if not self._by_age and self._empty is not None and not self._empty.done():
+            self._empty.set_result(None)
+
+    async def wait_empty(self) -> None:
+        """Waits until there is none. One waits at a time."""
+        while self._by_age:
+            self._empty = asyncio.get_running_loop().create_future()
+            await self._empty
 
     def make_room(self) -> None:
         """Aborts a connection if there are as many as there may be."""

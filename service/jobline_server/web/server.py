@@ -1,7 +1,7 @@
 """Runs uvicorn in the server's loop, without signals, process or loop of its own.
 
-uvicorn's `serve` would handle SIGTERM itself and wake ten times a second to check a flag; its
-`startup` and `shutdown` are enough.
+uvicorn's `serve` would handle SIGTERM itself and wake ten times a second to check a flag, and its
+`shutdown` looks every tenth of a second whether a connection is left; its `startup` is enough.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ class WebServer:
         self, app: App, *, connections_max: int, context: ssl.SSLContext | None = None
     ) -> None:
         self._context = context
+        self._connections = Connections(connections_max)
         self._config = uvicorn.Config(
             app,
-            http=partial(BoundedProtocol, among=Connections(connections_max)),  # type: ignore[arg-type]  # makes one
+            http=partial(BoundedProtocol, among=self._connections),  # type: ignore[arg-type]  # makes one
             # A WebSocket would leave the bounds on connections. X-Forwarded-For is what a caller
             # says, and would be a way around client rates.
             ws="none",
@@ -100,7 +101,9 @@ class WebServer:
                 or connection.transport.get_write_buffer_size()
             ):
                 connection.transport.abort()
-        await self._server.shutdown(sockets=[listener])
+        await self._connections.wait_empty()
+        if state.tasks:
+            await asyncio.wait(set(state.tasks))
 
 
 def bound(listen: str) -> socket.socket:
