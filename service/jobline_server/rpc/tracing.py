@@ -16,6 +16,7 @@ import grpc
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
+from opentelemetry.context import Context
 from opentelemetry.trace import Span, SpanKind, StatusCode, Tracer, use_span
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
@@ -23,6 +24,7 @@ from jobline_server.rpc.guard import Handler
 
 TRACED = "jobline.v1."
 PARENT = ("traceparent", "tracestate")
+NO_CONTEXT = Context()
 # Requests up to this size are read a second time for the queue that they are for.
 READ_BYTES_MAX = 64 << 10
 # What methods do with jobs, and the fields of a request that count those.
@@ -96,11 +98,14 @@ class CallTracing:
         attributes = _attributes_of(method, name)
 
         async def call(request: Any, context: Any) -> Any:
-            parent = self._propagator.extract(_carrier(context))
+            carrier = _carrier(context)
+            parent = self._propagator.extract(carrier, NO_CONTEXT) if carrier else NO_CONTEXT
             span = self._tracer.start_span(
                 name, context=parent, kind=SpanKind.SERVER, attributes=attributes
             )
-            if span.is_recording() and isinstance(request, bytes):
+            if not span.is_recording():  # most are not sampled: nothing of it is worth its time
+                return await serve(request, context)
+            if isinstance(request, bytes):
                 _note_request(span, method, request)
             seen = _SeenContext(context)
             try:
