@@ -28,11 +28,16 @@ from jobline_server.rpc.native_server import NativeServer
 from jobline_server.rpc.tls.callers import MARK, MARK_BYTES
 from jobline_server.testing import running_server
 from tests.server.authorities import HOST, Files, context_of, credentials, secure_channel
+from tests.server.conftest import connect
 
 PUSH = pb.PushRequest(queue="mail", payloads=[b"x"])
 PUSH_PATH = "/jobline.v1.JobService/Push"
 # Each part of a mark: its kind, and two texts with their lengths.
 MARK_SIZE = 1 + 1 + len(MARK) + 1 + 2 * MARK_BYTES
+
+# Of a field, beside those that each call has, and what else HTTP/2 counts. What is left of it by a
+# shorter or longer user agent is less than a mark takes.
+ROOM = 15_830
 
 
 def unfinished(name: str, size: int) -> bytes:
@@ -109,3 +114,18 @@ async def test_a_call_past_the_door_is_refused(files: Files) -> None:
             with pytest.raises(aio.AioRpcError) as caught:
                 await JobServiceStub(past).Push(PUSH)
         assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
+
+
+@pytest.mark.parametrize("tls", [False, True])
+async def test_a_mark_takes_no_room_of_metadata(
+    files: Files, authority: trustme.CA, *, tls: bool
+) -> None:
+    """As much passes by TLS as in plaintext."""
+    settings = files.settings() if tls else {}
+    async with running_server(transport="native", data=files.folder / "d", **settings) as server:
+        given = credentials(authority)
+        channel = secure_channel(server.address, given) if tls else connect(server.address)
+        async with channel:
+            await JobServiceStub(channel).Push(PUSH, metadata=[("x", "y" * ROOM)])
+            with pytest.raises(aio.AioRpcError):
+                await JobServiceStub(channel).Push(PUSH, metadata=[("x", "y" * (ROOM + 100))])

@@ -24,7 +24,7 @@ from jobline_server.rpc.guard import UnaryAnswer
 from jobline_server.rpc.limits import NATIVE_CALLS_MAX
 from jobline_server.rpc.native_calls import NativeCall, Waiting, WaitingCalls
 from jobline_server.rpc.native_refusals import Refusals
-from jobline_server.rpc.tls.callers import DoorCallers
+from jobline_server.rpc.tls.callers import MARK, MARK_BYTES, DoorCallers
 from jobline_server.rpc.unread import UnreadReplies
 
 # Calls taken from the front in one batch: as many as there are, as the thread that takes them must
@@ -36,6 +36,9 @@ SPARED = ("/Ack", "/Fail", "/Release", "/Extend", "/Check")
 # At a stop: how long callers have to read their replies, and how often the unread are counted.
 READING_SECONDS_MAX = 1.0
 COUNT_SECONDS = 0.005
+# As of grpc-core; a mark of a door is not counted. HTTP/2 counts 32 bytes beside a field.
+METADATA_BYTES_MAX = 16 << 10
+MARK_BYTES_COUNTED = len(MARK) + 2 * MARK_BYTES + 32
 ENDING = "the server stops"
 UNMARKED = "the connection of this call is not known"
 
@@ -69,6 +72,7 @@ class NativePort:
             keepalive_permit_without_calls=bool(options["grpc.keepalive_permit_without_calls"]),
             reuse_port=bool(options["grpc.so_reuseport"]),
             max_concurrent_streams=NATIVE_CALLS_MAX,
+            max_metadata_size=METADATA_BYTES_MAX + (0 if callers is None else MARK_BYTES_COUNTED),
         )
         self._reads_metadata = reads_metadata or callers is not None
         self._callers = callers
