@@ -106,6 +106,7 @@ def test_a_server_with_tls_passes_its_probes_in_plain_text(tmp_path):
     certificate_for(host, tmp_path / "tls")
     sandbox = sandbox_of("tls-backup", tmp_path)
     with serving(sandbox, words_of("tls-backup"), tmp_path / "log") as running:
+        assert running.ready["transport"] == "native"
         for kind in ("startup", "readiness", "liveness"):
             assert probe(running, container[f"{kind}Probe"]) == "status: SERVING", kind
         listing = (*("-authority", host, "127.0.0.1:7070"), "list")

@@ -46,6 +46,11 @@ def cluster(
         yield cluster
 
 
+def test_the_image_serves_tls_by_the_fast_transport(cluster):
+    """Nothing has to be asked for."""
+    assert cluster.server.ready["transport"] == "native"
+
+
 def test_probes_pass(cluster):
     _, container = cluster.release.pod_of("StatefulSet")
     for kind in ("startup", "readiness", "liveness"):
