@@ -1,12 +1,13 @@
 """Gathers a column of some rows: its distinct values, and runs of them in the order of the rows.
 
-One value that all jobs of a `Rows` share stays one run. Only what differs from job to job is
-visited job by job, mostly in C.
+One value that all jobs of a `Rows` share stays one run, and `Rows` that are alike in all columns
+are looked at once. Only what differs from job to job is visited job by job, mostly in C.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ import pyarrow as pa
 from jobline_server.history.rows import Later, Rows, Sizes
 
 _MADE = frozenset({Sizes, Later})
+_FIRST = np.zeros(1, np.int64)
 
 
 class Column(NamedTuple):
@@ -42,37 +44,76 @@ class Nested(NamedTuple):
     values: list[Any]
 
 
-def names_in(rows: Sequence[Rows]) -> set[str]:
-    """Returns the names of the columns that any of the rows has."""
-    return set().union(*[each.columns for each in rows])
+class Group(NamedTuple):
+    """The rows of a row group: how many each `Rows` has, and all have; their distinct columns, and
+    which of these each has.
+    """
+
+    rows: Sequence[Rows]
+    totals: Any
+    total: int
+    distinct: list[dict[str, Any]]
+    which: Any
 
 
-def column_of(name: str, rows: Sequence[Rows], totals: Any, kind: pa.DataType) -> Column:
+def group_of(rows: Sequence[Rows]) -> Group:
+    """Returns rows as a group. Those with a value for each job are not compared with others."""
+    totals = np.array([each.total for each in rows], np.int64)
+    numbers: dict[tuple[Any, ...], int] = {}
+    distinct: list[dict[str, Any]] = []
+    which: list[int] = []
+    for each in rows:
+        number = len(distinct)
+        with suppress(TypeError):  # a list cannot be hashed
+            own = each.columns
+            number = numbers.setdefault((tuple(own), tuple(own.values())), number)
+        if number == len(distinct):
+            distinct.append(each.columns)
+        which.append(number)
+    return Group(rows, totals, int(totals.sum()), distinct, np.array(which, np.int64))
+
+
+def column_of(name: str, group: Group, kind: pa.DataType) -> Column:
     """Returns a column with one value a row."""
-    values, counts = _values_in(name, rows, totals)
+    own: list[Any] = [each.get(name) for each in group.distinct]
+    kinds = set(map(type, own))
+    if list not in kinds and kinds.isdisjoint(_MADE):
+        if own.count(own[0]) == len(own):
+            return column(own[:1], np.array([group.total]), kind)
+        return column(own, group.totals, kind, group.which)
+    values, counts = _each_value(name, group)
     return column(values, counts, kind)
 
 
-def column(values: list[Any], counts: Any, kind: pa.DataType) -> Column:
-    """Returns a column of values, each of which stands for so many rows."""
+def column(values: list[Any], counts: Any, kind: pa.DataType, which: Any = None) -> Column:
+    """Returns a column of `values[which[i]]`, each of which stands for `counts[i]` rows; `which`
+    None: of each value.
+    """
     array = pa.array(values, kind)
     is_there = all_counts = None
     if array.null_count:
         is_there, all_counts = array.is_valid().to_numpy(zero_copy_only=False), counts
+        # The numbers of those that are there among them.
+        ranks = np.cumsum(is_there) - 1
+        if which is not None:
+            is_there = is_there[which]
+            which = ranks[which[is_there]]
         array, counts = array.drop_null(), counts[is_there]
+    if len(array) == 1 and which is None:
+        return Column(array, _FIRST, counts, is_there, all_counts)
     encoded = array.dictionary_encode()
     indexes = encoded.indices.to_numpy(zero_copy_only=False)
+    if which is not None:
+        indexes = indexes[which]
     return Column(encoded.dictionary, indexes, counts, is_there, all_counts)
 
 
-def _values_in(name: str, rows: Sequence[Rows], totals: Any) -> tuple[list[Any], Any]:
-    own: list[Any] = [each.columns.get(name) for each in rows]
-    kinds = set(map(type, own))
-    if list not in kinds and kinds.isdisjoint(_MADE):
-        return own, totals
+def _each_value(name: str, group: Group) -> tuple[list[Any], Any]:
+    """Returns the values of a column that has some for each job, and of how many rows each is."""
     values: list[Any] = []
     counts: list[int] = []
-    for value, total in zip(own, totals.tolist(), strict=True):
+    for each, total in zip(group.rows, group.totals.tolist(), strict=True):
+        value: Any = each.columns.get(name)
         kind = type(value)
         if kind is list or kind in _MADE:
             values += value if kind is list else value.each()
@@ -85,15 +126,15 @@ def _values_in(name: str, rows: Sequence[Rows], totals: Any) -> tuple[list[Any],
 
 def ids_of(rows: Sequence[Rows]) -> tuple[Any, Any]:
     """Returns the ids of the jobs as runs: where each begins, and how many it has."""
-    runs = sum([len(each.starts) for each in rows])
+    sizes = [len(each.starts) for each in rows]
+    runs = sum(sizes)
     each_start = chain.from_iterable([each.starts for each in rows])
     starts = np.fromiter(each_start, np.int64, runs)
-    if runs == sum([each.total for each in rows if each.starts]):
-        return starts, np.ones(runs, np.int64)
-    counts: list[int] = []
-    for each in rows:
-        counts += [1] * len(each.starts) if each.counts is None else each.counts
-    return starts, np.array(counts, np.int64)
+    counts = np.ones(runs, np.int64)
+    longer = [each.counts or () for each in rows]
+    are_longer = np.repeat(np.array(list(map(bool, longer)), np.bool_), sizes)
+    counts[are_longer] = list(chain.from_iterable(longer))
+    return starts, counts
 
 
 def nested_of(name: str, rows: Sequence[Rows]) -> Nested:

@@ -98,7 +98,7 @@ def counting(starts: Any, counts: Any) -> bytes:
     steps = starts[1:] - (starts[:-1] + counts[:-1] - 1)
     unusual = np.flatnonzero(steps != 1)
     if len(unusual) * _MANY > total:
-        return header + _alike(total - 1, at[unusual], steps[unusual])
+        return header + _alike(total - 1, at, steps)
     return header + _each(total - 1, at[unusual], steps[unusual])
 
 
@@ -109,14 +109,16 @@ def _alike(total: int, at: Any, steps: Any) -> bytes:
     count = -(-total // BLOCK)
     least = min(int(steps.min()), 1)
     # As unsigned numbers: the largest difference of two signed ones needs all 64 bits.
-    over = np.zeros(count * BLOCK, np.uint64)
-    over[:total] = (1 - least) & _ALL_BITS
-    over[at] = steps.view(np.uint64) - np.uint64(least & _ALL_BITS)
-    width = max(int(_byte_widths(over.max())), 1)
+    over = steps.view(np.uint64) - np.uint64(least & _ALL_BITS)
+    usual = np.uint64(1 - least if len(at) < total else 0)
+    width = max(int(_byte_widths(max(over.max(), usual))), 1)
+    packed = np.zeros(count * BLOCK, f"<u{width}")
+    packed[:total] = usual
+    packed[at] = over.astype(packed.dtype)
     head = np.frombuffer(varint(zigzag(least)) + bytes((width * 8,)) * MINIBLOCKS, np.uint8)
     out = np.empty((count, len(head) + BLOCK * width), np.uint8)
     out[:, : len(head)] = head
-    out[:, len(head) :] = over.astype(f"<u{width}").view(np.uint8).reshape(count, -1)
+    out[:, len(head) :] = packed.view(np.uint8).reshape(count, -1)
     # What is beyond the end of the last block takes no room.
     used = -(-(total - (count - 1) * BLOCK) // _MINIBLOCK)
     unused = MINIBLOCKS - used

@@ -17,7 +17,15 @@ import numpy as np
 import pyarrow as pa
 
 from jobline_server.history import schema
-from jobline_server.history.columns import Column, column, column_of, ids_of, names_in, nested_of
+from jobline_server.history.columns import (
+    Column,
+    Group,
+    column,
+    column_of,
+    group_of,
+    ids_of,
+    nested_of,
+)
 from jobline_server.history.encodings import counting, hybrid, one_run, width_of
 from jobline_server.history.footer import (
     BOOLEAN,
@@ -88,15 +96,15 @@ class ParquetFile:
 
     def add(self, rows: Sequence[Rows], firsts: Sequence[int]) -> None:
         """Adds a row group; `firsts` are the offsets of the first of each."""
-        totals = np.array([each.total for each in rows], np.int64)
-        total = int(totals.sum())
-        known = names_in(rows)
+        group = group_of(rows)
+        total = group.total
+        known = set().union(*group.distinct)
         chunks: list[Chunk] = []
         for field in schema.SCHEMA:
             if field.name == schema.OFFSET:
-                chunks.append(self._offsets(np.array(firsts, np.int64), totals))
+                chunks.append(self._offsets(np.array(firsts, np.int64), group))
             elif field.name in known or field.name in schema.ALWAYS:
-                chunks += self._chunks(field, rows, totals)
+                chunks += self._chunks(field, group)
             else:
                 chunks += nothing(field, total)
                 continue
@@ -112,38 +120,37 @@ class ParquetFile:
         self.content += end + len(end).to_bytes(4, "little") + MAGIC
         return self.content
 
-    def _chunks(self, field: pa.Field, rows: Sequence[Rows], totals: Any) -> list[Chunk]:
+    def _chunks(self, field: pa.Field, group: Group) -> list[Chunk]:
         """Encodes a column; one of maps is two chunks."""
-        name, kind = field.name, field.type
-        total = int(totals.sum())
+        name, kind, total = field.name, field.type, group.total
         if name == schema.JOB_ID:
-            return [self._ids(rows, totals)]
+            return [self._ids(group)]
         if pa.types.is_nested(kind):
-            return self._nested(field, rows)
+            return self._nested(field, group.rows)
         if name in (schema.SHARD, schema.VERSION):
             value = self._shard if name == schema.SHARD else schema.SCHEMA_VERSION
             own = column([value], _ONE * total, kind)
         elif name == schema.AT:
-            own = column([each.at for each in rows], totals, pa.int64())
+            own = column([each.at for each in group.rows], group.totals, pa.int64())
         else:
-            own = column_of(name, rows, totals, pa.int64() if pa.types.is_timestamp(kind) else kind)
+            own = column_of(name, group, pa.int64() if pa.types.is_timestamp(kind) else kind)
         return [self._of(field, own, total)]
 
-    def _offsets(self, firsts: Any, totals: Any) -> Chunk:
-        total = int(totals.sum())
+    def _offsets(self, firsts: Any, group: Group) -> Chunk:
+        total, totals = group.total, group.totals
         found = Statistics(0, _long(firsts[0]), _long(firsts[-1] + totals[-1] - 1))
         values = _all(1, total) + counting(firsts, totals)
         return self._chunk(Content(_OFFSETS, DELTA, total, values, found))
 
-    def _ids(self, rows: Sequence[Rows], totals: Any) -> Chunk:
-        starts, counts = ids_of(rows)
-        has_jobs = np.array([bool(each.starts) for each in rows], np.int64)
-        total = int(totals.sum())
+    def _ids(self, group: Group) -> Chunk:
+        starts, counts = ids_of(group.rows)
+        has_jobs = np.array([bool(each.starts) for each in group.rows], np.int64)
+        total = group.total
         nulls = total - int(counts.sum())
         found = Statistics(nulls)
         if len(starts):
             found = Statistics(nulls, _long(starts.min()), _long((starts + counts - 1).max()))
-        values = _level(has_jobs, totals, 1) + counting(starts, counts)
+        values = _level(has_jobs, group.totals, 1) + counting(starts, counts)
         return self._chunk(Content(_IDS, DELTA, total, values, found))
 
     def _of(self, field: pa.Field, own: Column, total: int) -> Chunk:

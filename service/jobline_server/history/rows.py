@@ -36,6 +36,8 @@ class Rows:
         starts: Sequence[int] = (),
         counts: Sequence[int] | None = None,
     ) -> None:
+        if counts and counts.count(1) == len(counts):
+            counts = None  # jobs that were acked in any order
         self.at = at
         self.columns = columns
         self.starts = starts

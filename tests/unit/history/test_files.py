@@ -204,8 +204,8 @@ def some_rows(draw: st.DrawFn) -> Rows:
 
 @given(st.lists(st.lists(some_rows(), max_size=5), min_size=1, max_size=4))
 def test_files_have_the_rows_that_were_written(entries: list[list[Rows]]) -> None:
-    """Whatever jobs share, and whatever is NULL."""
-    entries = [*entries, [push()]]
+    """Whatever jobs share, and whatever is NULL; and the same again, between other rows."""
+    entries = [*entries, [push()], *entries]
     expected = [row for entry in entries for rows in entry for row in expanded(rows)]
     found = [row for rows in written(*entries).values() for row in rows]
     offsets = [row.pop("offset") for row in found]
