@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from jobline_server.app import Server
+from jobline_server.dev.memory_directory import memory_directory
 from jobline_server.runtime.clock import ManualClock
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.testing.given_settings import given_settings
@@ -64,12 +64,12 @@ async def running_server(
     clock: ManualClock | None = None,
     **settings: Any,
 ) -> AsyncIterator[RunningServer]:
-    """Runs a server for the length of the block. Without `data` it gets a temporary directory.
+    """Runs a server for the length of the block. Without `data` it gets a temporary directory, in
+    memory where there is room: on a disk, what a start syncs takes longer than all the rest of it.
     `settings` are those of `jobline_server.config.Settings`; those of the environment are ignored.
     With a `clock`, time moves only by `advance`.
     """
-    with tempfile.TemporaryDirectory(prefix="jobline-") as folder:
-        directory = data or Path(folder)
+    with nullcontext(data) if data else memory_directory() as directory:
         flags = {**FOR_TESTS, "data": directory, "transport": transport, **settings}
         server = Server(given_settings(flags), clock)
         await server.start()
