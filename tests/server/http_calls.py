@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -81,3 +83,19 @@ def refusal_in(error: dict[str, Any]) -> Refusal:
         field=bad.field_violations[0].field if bad.field_violations else "",
         details=tuple(detail["type"] for detail in error.get("details", ())),
     )
+
+
+async def curl(server: Any, rpc: str, body: Path, media_type: str) -> tuple[int, bytes]:
+    """What curl gets for a body: the status, and the body of the reply."""
+    process = await asyncio.create_subprocess_exec(
+        "curl", "--silent", "--show-error", "--write-out", "\n%{http_code} %{content_type}",
+        "--header", f"Content-Type: {media_type}", "--header", "Connect-Protocol-Version: 1",
+        "--data-binary", f"@{body}", f"http://{server.http}/{PACKAGE}.{rpc}",
+        stdout=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    said, _ = await process.communicate()
+    assert process.returncode == 0
+    reply, _, end = said.rpartition(b"\n")
+    status, found = end.decode().split(" ")
+    assert found == (media_type if status == "200" else JSON)
+    return int(status), reply

@@ -4,7 +4,6 @@ a request may say.
 
 from __future__ import annotations
 
-import asyncio
 import gzip
 import json
 from collections.abc import AsyncIterator
@@ -26,7 +25,7 @@ from jobline_server.rpc.connect.failures import CODES
 from jobline_server.rpc.errors import CODES as REFUSALS
 from jobline_server.testing import RunningServer, running_server
 from tests.server import world
-from tests.server.calling import PACKAGE, all_rpcs, method_of
+from tests.server.calling import all_rpcs, method_of
 from tests.server.conftest import connect
 from tests.server.http_calls import (
     JSON,
@@ -34,6 +33,7 @@ from tests.server.http_calls import (
     UNARY,
     call_json,
     client_of,
+    curl,
     is_unary,
     post,
     refusal_in,
@@ -60,20 +60,11 @@ async def shared(transport: str) -> AsyncIterator[RunningServer]:
         yield server
 
 
-async def curl(server: RunningServer, rpc: str, body: Path, media_type: str) -> tuple[int, bytes]:
-    """What curl gets for a body: the status, and the body of the reply."""
-    process = await asyncio.create_subprocess_exec(
-        "curl", "--silent", "--show-error", "--write-out", "\n%{http_code} %{content_type}",
-        "--header", f"Content-Type: {media_type}", "--header", "Connect-Protocol-Version: 1",
-        "--data-binary", f"@{body}", f"http://{server.http}/{PACKAGE}.{rpc}",
-        stdout=asyncio.subprocess.PIPE,
-    )  # fmt: skip
-    said, _ = await process.communicate()
-    assert process.returncode == 0
-    reply, _, end = said.rpartition(b"\n")
-    status, found = end.decode().split(" ")
-    assert found == (media_type if status == "200" else JSON)
-    return int(status), reply
+@pytest.fixture
+async def shared_http(shared: RunningServer) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of it, for requests that change nothing."""
+    async with client_of(shared) as client:
+        yield client
 
 
 # What is asked for is not there, does not wait, is asked for a second time.
@@ -103,9 +94,9 @@ async def test_every_unary_rpc_is_served(shared: RunningServer, rpc: str, tmp_pa
             ParseDict(json.loads(reply), GetMessageClass(method.output_type)())
 
 
-async def test_health_is_served_too(http: httpx.AsyncClient) -> None:
+async def test_health_is_served_too(shared_http: httpx.AsyncClient) -> None:
     """Every served service is."""
-    reply = await http.post("/grpc.health.v1.Health/Check", json={})
+    reply = await shared_http.post("/grpc.health.v1.Health/Check", json={})
 
     assert reply.json() == {"status": "SERVING"}
 
@@ -137,14 +128,14 @@ async def test_calls_count_in_the_metrics_of_their_methods(http: httpx.AsyncClie
 
 @pytest.mark.parametrize("rpc", [rpc for rpc in all_rpcs() if not is_unary(rpc)])
 async def test_a_stream_names_grpc(
-    server: RunningServer, http: httpx.AsyncClient, rpc: str
+    shared: RunningServer, shared_http: httpx.AsyncClient, rpc: str
 ) -> None:
-    refusal = refusal_of(await post(http, rpc, b"{}"))
+    refusal = refusal_of(await post(shared_http, rpc, b"{}"))
     assert (refusal.code, refusal.reason) == ("UNIMPLEMENTED", "NOT_SERVED")
-    assert server.address in refusal.message
+    assert shared.address in refusal.message
 
     # To a client of Connect's streams, whose errors are in the last frame.
-    reply = await post(http, rpc, b"\0\0\0\0\2{}", "application/connect+json")
+    reply = await post(shared_http, rpc, b"\0\0\0\0\2{}", "application/connect+json")
     assert reply.status_code == 200
     assert reply.headers["content-type"] == "application/connect+json"
     assert reply.content[0] == 2
@@ -156,21 +147,21 @@ async def test_a_stream_names_grpc(
     "path",
     ["/jobline.v1.JobService/Nope", "/jobline.v1.NoService/Push", "/jobline.v1.jobservice/push"],
 )
-async def test_an_unknown_method_is_not_found(http: httpx.AsyncClient, path: str) -> None:
-    reply = await http.post(path, json={})
+async def test_an_unknown_method_is_not_found(shared_http: httpx.AsyncClient, path: str) -> None:
+    reply = await shared_http.post(path, json={})
 
     assert reply.status_code == 404
     assert refusal_of(reply).code == "UNIMPLEMENTED"
 
 
 @pytest.mark.parametrize("path", ["/nothing", "/a/b", "/jobline.v1.JobService/Push/more"])
-async def test_an_unknown_path_is_not_found(http: httpx.AsyncClient, path: str) -> None:
-    assert (await http.post(path, json={})).status_code == 404
+async def test_an_unknown_path_is_not_found(shared_http: httpx.AsyncClient, path: str) -> None:
+    assert (await shared_http.post(path, json={})).status_code == 404
 
 
 @pytest.mark.parametrize("verb", ["GET", "HEAD", "PUT", "DELETE", "OPTIONS", "PATCH", "BREW"])
-async def test_a_method_is_called_by_post(http: httpx.AsyncClient, verb: str) -> None:
-    reply = await http.request(verb, "/jobline.v1.JobService/Push")
+async def test_a_method_is_called_by_post(shared_http: httpx.AsyncClient, verb: str) -> None:
+    reply = await shared_http.request(verb, "/jobline.v1.JobService/Push")
 
     assert reply.status_code == 405
     assert reply.headers["allow"] == "POST"
@@ -180,9 +171,11 @@ async def test_a_method_is_called_by_post(http: httpx.AsyncClient, verb: str) ->
     "media_type",
     ["text/plain", "", "application/xml", "application/grpc", "application/json; charset=latin-1"],
 )
-async def test_an_unknown_media_type_is_refused(http: httpx.AsyncClient, media_type: str) -> None:
+async def test_an_unknown_media_type_is_refused(
+    shared_http: httpx.AsyncClient, media_type: str
+) -> None:
     """Also because browsers send `text/plain` for any page, without asking first."""
-    reply = await post(http, "JobService/Push", PUSH, media_type)
+    reply = await post(shared_http, "JobService/Push", PUSH, media_type)
 
     assert reply.status_code == 415
     assert reply.headers["accept-post"] == f"{JSON}, {PROTO}"
@@ -205,9 +198,9 @@ async def test_a_media_type_may_have_its_charset(http: httpx.AsyncClient) -> Non
     ],
 )
 async def test_a_bad_header_is_named(
-    http: httpx.AsyncClient, headers: dict[str, str], field: str
+    shared_http: httpx.AsyncClient, headers: dict[str, str], field: str
 ) -> None:
-    refusal = refusal_of(await post(http, "JobService/Push", PUSH, **headers))
+    refusal = refusal_of(await post(shared_http, "JobService/Push", PUSH, **headers))
 
     assert (refusal.code, refusal.reason) == ("INVALID_ARGUMENT", "INVALID_FIELD")
     assert refusal.field == field
@@ -232,8 +225,8 @@ async def test_a_body_may_be_compressed(http: httpx.AsyncClient) -> None:
     assert reply.json()["count"] == 1
 
 
-async def test_an_unknown_encoding_is_refused(http: httpx.AsyncClient) -> None:
-    reply = await post(http, "JobService/Push", PUSH, content_encoding="br")
+async def test_an_unknown_encoding_is_refused(shared_http: httpx.AsyncClient) -> None:
+    reply = await post(shared_http, "JobService/Push", PUSH, content_encoding="br")
 
     refusal = refusal_of(reply)
     assert (reply.status_code, refusal.code) == (501, "UNIMPLEMENTED")
@@ -246,8 +239,8 @@ async def test_an_unknown_encoding_is_refused(http: httpx.AsyncClient) -> None:
     [b"no gzip", gzip.compress(PUSH)[:-4], gzip.compress(PUSH) + b"x", gzip.compress(b"")],
     ids=["no gzip", "cut short", "more behind it", "nothing in it"],
 )
-async def test_a_damaged_encoding_is_refused(http: httpx.AsyncClient, body: bytes) -> None:
-    refusal = refusal_of(await post(http, "JobService/Push", body, content_encoding="gzip"))
+async def test_a_damaged_encoding_is_refused(shared_http: httpx.AsyncClient, body: bytes) -> None:
+    refusal = refusal_of(await post(shared_http, "JobService/Push", body, content_encoding="gzip"))
 
     assert (refusal.code, refusal.reason) == ("INVALID_ARGUMENT", "MALFORMED_MESSAGE")
 
