@@ -30,7 +30,8 @@ PASSING_ON_SECONDS = 0.1
 
 class NativeServer:
     """Serves unary calls by `answers`; all else goes to `streams`, by `start`. `tls`: for ports,
-    not for sockets. `reads_metadata`: handlers want the metadata of calls.
+    not for sockets. `reads_metadata`: handlers want the metadata of calls. Raises `CannotServe`
+    where its sockets cannot be made.
     """
 
     def __init__(
@@ -48,9 +49,15 @@ class NativeServer:
         self._tls = tls
         self._reads_metadata = reads_metadata
         self._folder = Path(tempfile.mkdtemp(prefix=FOLDER))
+        self._socket = self._folder / SOCKET
         self._ports: list[NativePort] = []
         self._doors: list[TlsDoor] = []
         self.callers = DoorCallers()
+        # Those of doors have shorter names.
+        try:
+            check_address(f"{UNIX}{self._socket}")
+        except CannotServe as error:
+            raise self._elsewhere(error) from None
 
     def listen(self, address: str) -> int:
         """Adds an address; returns the number of its port. Raises OSError where it cannot."""
@@ -79,22 +86,25 @@ class NativeServer:
         its socket cannot be made.
         """
         self._streams, self._had_streams = streams, had_streams
-        path = self._folder / SOCKET
         try:
-            check_address(f"{UNIX}{path}")
-            streams.add_insecure_port(f"{UNIX}{path}")
-        except (CannotServe, RuntimeError) as error:
-            self.discard()
-            raise CannotServe(f"{error}; set TMPDIR to another folder") from None
+            streams.add_insecure_port(f"{UNIX}{self._socket}")
+        except RuntimeError as error:
+            raise self._elsewhere(error) from None
         await streams.start()
         for port in self._ports:
-            port.start(path)
+            port.start(self._socket)
         for door in self._doors:
             await door.open()
         clear_leftovers(self._folder.parent)
 
+    def _elsewhere(self, error: Exception) -> CannotServe:
+        self.discard()
+        return CannotServe(f"{error}; set TMPDIR to another folder")
+
     def discard(self) -> None:
         """Removes the sockets."""
+        for door in self._doors:
+            door.discard()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     async def stop(self, grace_seconds: float) -> None:

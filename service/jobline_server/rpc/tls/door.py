@@ -43,6 +43,10 @@ class TlsDoor:
         self.number: int = self._listener.getsockname()[1]
         """The number of the port."""
 
+    def discard(self) -> None:
+        """Gives the port back, if it was not opened."""
+        self._listener.close()
+
     async def open(self) -> None:
         """Starts taking connections."""
         self._handshakes = Handshakes(self._listener, self._shake_hands)
