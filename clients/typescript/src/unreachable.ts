@@ -24,7 +24,9 @@ const REASONS: readonly (readonly [part: RegExp, words: string])[] = [
   ],
 ];
 
-/** By TLS, what a server does with a client whose certificate it misses or refuses: only then is it noticed. */
+/** By TLS, what a server does with a client whose certificate it misses or refuses: it says so, or closes. */
+const CLOSED_BY_TLS =
+  /Last error: (?:Error: )?(?:Failed to connect|read ECONNRESET)|alert.(?:bad|unsupported|unknown.ca|certificate)/i;
 const REFUSED_BY_TLS =
   "the connection was closed after the TLS handshake; does the server ask clients for a certificate, and trust the one of `tls`?";
 
@@ -50,7 +52,7 @@ export function sentenceOf(details: string, target: string, isTls = false): stri
 }
 
 function reasonOf(details: string, isTls: boolean): string {
-  if (isTls && /Last error: Failed to connect/.test(details)) return REFUSED_BY_TLS;
+  if (isTls && CLOSED_BY_TLS.test(details)) return REFUSED_BY_TLS;
   const known = REASONS.find(([part]) => part.test(details));
   if (known) return known[1];
   const [, last = details] = /Last error: (?:Error: )?(.*?)(?:\. Resolution note:.*)?$/s.exec(details) ?? [];

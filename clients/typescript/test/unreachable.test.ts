@@ -92,3 +92,16 @@ test("what a server says of itself is not touched", () => {
   assert.equal(sentenceOf(late, "host:1"), "no answer from host:1 within 0.3 s; does it hang?");
   assert.equal(sentenceOf("Connection dropped", "host:1"), "the connection to host:1 was lost");
 });
+
+test("a server that refuses a certificate says so by TLS, closes, or resets the connection", () => {
+  for (const last of [
+    "Failed to connect",
+    "Error: read ECONNRESET",
+    "Error: 00E8:error:0A00045C:SSL routines:ssl3_read_bytes:tlsv13 alert certificate required",
+    "Error: 00E8:error:0A000418:SSL routines:ssl3_read_bytes:tlsv1 alert unknown ca",
+  ]) {
+    const details = `No connection established. Last error: ${last}. Resolution note: `;
+    assert.match(sentenceOf(details, "host:1", true), /does the server ask clients for a certificate/);
+    assert.doesNotMatch(sentenceOf(details, "host:1"), /does the server ask clients/);
+  }
+});
