@@ -105,8 +105,8 @@ func checkLists(o *joblinev1.JobOptions) error {
 	err := cmp.Or(
 		checkCount("options.depends_on", len(o.GetDependsOn()), parentsMax),
 		checkCount("options.limiters", len(o.GetLimiters()), limitersMax),
-		checkWords("options.tags", withoutPairs(o.GetTags()), len(o.GetTags()), tagsMax),
-		checkWords("options.phases", o.GetPhases(), len(o.GetPhases()), phasesMax),
+		checkWords("options.tags", withoutPairs(o.GetTags()), tagsMax),
+		checkWords("options.phases", o.GetPhases(), phasesMax),
 	)
 	for i, name := range o.GetLimiters() {
 		err = cmp.Or(err, checkName(fmt.Sprintf("options.limiters[%d]", i), name))
@@ -132,8 +132,8 @@ func withoutPairs(tags []string) []string {
 	return plain
 }
 
-func checkWords(field string, words []string, count, most int) error {
-	err := checkCount(field, count, most)
+func checkWords(field string, words []string, most int) error {
+	err := checkCount(field, len(words), most)
 	for i, word := range words {
 		if word == "" {
 			err = cmp.Or(err, error(refuse(field, "must not be empty")))
