@@ -10,6 +10,7 @@ import trustme
 from grpc import aio
 from hpack import Decoder
 
+from benchmarks.bodies import framed
 from benchmarks.http2 import (
     DATA,
     END_HEADERS,
@@ -53,11 +54,9 @@ async def status_of_call(address: str, authority: trustme.CA, last: bytes) -> di
     reader, writer = await asyncio.open_connection(
         host, int(port), ssl=context, server_hostname=HOST
     )
-    raw = PUSH.SerializeToString()
-    body = bytes(1) + len(raw).to_bytes(4) + raw
     writer.write(PREFACE + frame(SETTINGS, 0, 0, b""))
     writer.write(frame(HEADERS, END_HEADERS, 1, call_headers(PUSH_PATH) + last))
-    writer.write(frame(DATA, END_STREAM, 1, body))
+    writer.write(frame(DATA, END_STREAM, 1, framed(PUSH.SerializeToString())))
     decoder, told = Decoder(), dict[str, str]()
     try:
         async with asyncio.timeout(10):

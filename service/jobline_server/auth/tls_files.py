@@ -12,12 +12,13 @@ import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Self
+from typing import Final, Literal, Self
 
 from jobline_server.auth.file_marks import mark_of
 
 FILE_BYTES_MAX = 1 << 20
-PROTOCOLS = ("", "h2")
+H2: Final = "h2"
+PROTOCOLS = ("", H2)
 # A handshake takes three packets; a caller that takes longer is none.
 HANDSHAKE_SECONDS = 10.0
 

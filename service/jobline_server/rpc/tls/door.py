@@ -10,10 +10,9 @@ import asyncio
 import socket
 import ssl
 from pathlib import Path
-from typing import Final
 
 from jobline_server.addresses import bind
-from jobline_server.auth.tls_files import HANDSHAKE_SECONDS, TlsFiles, names_of
+from jobline_server.auth.tls_files import H2, HANDSHAKE_SECONDS, TlsFiles, names_of
 from jobline_server.rpc.tls.callers import DoorCaller, DoorCallers
 from jobline_server.rpc.tls.handshakes import Handshakes
 from jobline_server.rpc.tls.marks import Marker
@@ -21,7 +20,6 @@ from jobline_server.telemetry.log import logger
 
 LOG = logger("tls")
 
-H2: Final = "h2"
 # How long a caller has to read what is left, and to close its end.
 CLOSING_SECONDS = 1.0
 # A piece of this size is the first of many, as a rule: 32 may be read in one iteration of the loop.

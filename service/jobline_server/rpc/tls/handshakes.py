@@ -11,8 +11,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any
+from collections.abc import Awaitable, Callable
 
 from jobline_server.auth.tls_files import HANDSHAKE_SECONDS
 from jobline_server.telemetry.log import logger
@@ -73,12 +72,9 @@ class Handshakes:
                 self._again = self._loop.call_later(AGAIN_SECONDS, self._watch)
                 return
             accepted.setblocking(False)
-            self._keep(self._serve(accepted))
-
-    def _keep(self, serving: Coroutine[Any, Any, None]) -> None:
-        task = self._loop.create_task(serving)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+            task = self._loop.create_task(self._serve(accepted))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
 
     async def _serve(self, accepted: socket.socket) -> None:
         is_begun = False
