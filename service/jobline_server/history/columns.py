@@ -6,7 +6,7 @@ are looked at once. Only what differs from job to job is visited job by job, mos
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from contextlib import suppress
 from itertools import chain
 from typing import Any, NamedTuple
@@ -59,16 +59,19 @@ class Group(NamedTuple):
 def group_of(rows: Sequence[Rows]) -> Group:
     """Returns rows as a group. Those with a value for each job are not compared with others."""
     totals = np.array([each.total for each in rows], np.int64)
-    numbers: dict[tuple[Any, ...], int] = {}
+    numbers: dict[Hashable, int] = {}
     distinct: list[dict[str, Any]] = []
     which: list[int] = []
     for each in rows:
-        number = len(distinct)
-        with suppress(TypeError):  # a list cannot be hashed
-            own = each.columns
-            number = numbers.setdefault((tuple(own), tuple(own.values())), number)
-        if number == len(distinct):
-            distinct.append(each.columns)
+        own = each.columns
+        number = numbers.get(id(own), -1)
+        if number < 0:
+            number = len(distinct)
+            with suppress(TypeError):  # a list cannot be hashed
+                number = numbers.setdefault((tuple(own), tuple(own.values())), number)
+            if number == len(distinct):
+                distinct.append(own)
+            numbers[id(own)] = number
         which.append(number)
     return Group(rows, totals, int(totals.sum()), distinct, np.array(which, np.int64))
 
@@ -128,8 +131,7 @@ def ids_of(rows: Sequence[Rows]) -> tuple[Any, Any]:
     """Returns the ids of the jobs as runs: where each begins, and how many it has."""
     sizes = [len(each.starts) for each in rows]
     runs = sum(sizes)
-    each_start = chain.from_iterable([each.starts for each in rows])
-    starts = np.fromiter(each_start, np.int64, runs)
+    starts = np.concatenate([each.starts for each in rows])
     counts = np.ones(runs, np.int64)
     longer = [each.counts or () for each in rows]
     are_longer = np.repeat(np.array(list(map(bool, longer)), np.bool_), sizes)

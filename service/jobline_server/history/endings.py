@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from jobline_server.engine.endings import JobsEnded, RunsEnded
 from jobline_server.engine.snapshots import jobs_noted
 from jobline_server.engine.values import EndReason, JobState
 from jobline_server.history.rows import Rows
-from jobline_server.history.snapshots import of_hand_outs, of_options, plus, sizes_of
+from jobline_server.history.snapshots import columns_of, of_hand_outs, plus, sizes_of
 
 EVENTS = {
     JobState.COMPLETED: "completed",
@@ -19,29 +20,78 @@ EVENTS = {
 _NONE, _ACTIVE, _COMPLETED = EndReason.NONE, JobState.ACTIVE, JobState.COMPLETED
 
 
+class _Alike(NamedTuple):
+    """What members of a lot have in common that ended in the same way; `payload_bytes` -1: their
+    sizes differ.
+    """
+
+    priority: int
+    name: str
+    batch_id: int
+    queue: str
+    state: JobState
+    before: JobState
+    reason: EndReason
+    pushed_ms: int
+    ready_ms: int
+    delivery: int
+    worker: str
+    version: str
+    leased_ms: int
+    payload_bytes: int
+
+
 def runs_ended(ending: RunsEnded) -> Rows:
     """Returns the ends of members of a lot. Nothing else ever happened to them, or they would have
     left it.
     """
     lot = ending.lot
-    reason = ending.reason
-    columns = of_options(lot.options)
-    columns["event"], columns["queue"] = EVENTS[ending.state], lot.queue.name
-    columns["pushed_at"], columns["final"] = lot.pushed_ms, True
-    columns["attempts"] = int(ending.state is _COMPLETED)
+    options, payloads = lot.options, lot.payloads
+    are_alike = payloads.sums is None
+    alike = _Alike(
+        options.priority,
+        options.name,
+        options.rules.batch_id,
+        lot.queue.name,
+        ending.state,
+        ending.before,
+        ending.reason,
+        lot.pushed_ms,
+        lot.ready_ms,
+        ending.delivery,
+        ending.worker,
+        ending.version,
+        ending.leased_ms,
+        payloads.bytes_max if are_alike else -1,
+    )
+    columns = _columns_of(alike)
+    starts, counts = ending.starts, ending.counts
+    if not are_alike:
+        columns = {**columns, "payload_bytes": sizes_of(payloads, lot.first_id, starts, counts)}
+    return Rows(ending.ended_ms, columns, starts, counts, are_shared=are_alike)
+
+
+# Jobs that were leased together and are acked in any order end a few at a time.
+@lru_cache(maxsize=512)
+def _columns_of(alike: _Alike) -> dict[str, Any]:
+    """Returns columns that nothing changes any more."""
+    columns = columns_of(alike.priority, alike.name, alike.batch_id)
+    columns["event"], columns["queue"] = EVENTS[alike.state], alike.queue
+    columns["pushed_at"], columns["final"] = alike.pushed_ms, True
+    columns["attempts"] = int(alike.state is _COMPLETED)
     columns["stalls"] = columns["releases"] = 0
-    columns["payload_bytes"] = sizes_of(lot.payloads, lot.first_id, ending.starts, ending.counts)
-    if ending.before is _ACTIVE:
-        columns["delivery"], columns["attempt"] = ending.delivery, 1
-        columns["worker"], columns["worker_version"] = ending.worker or None, ending.version or None
-        columns["leased_at"] = columns["first_leased_at"] = ending.leased_ms
-    if ending.before is _ACTIVE or ending.before is JobState.READY:
-        columns["ready_at"] = lot.ready_ms or lot.pushed_ms
-    if ending.state is _COMPLETED:
+    columns["payload_bytes"] = alike.payload_bytes
+    if alike.before is _ACTIVE:
+        columns["delivery"], columns["attempt"] = alike.delivery, 1
+        columns["worker"], columns["worker_version"] = alike.worker or None, alike.version or None
+        columns["leased_at"] = columns["first_leased_at"] = alike.leased_ms
+    if alike.before is _ACTIVE or alike.before is JobState.READY:
+        columns["ready_at"] = alike.ready_ms or alike.pushed_ms
+    if alike.state is _COMPLETED:
         columns["result_bytes"] = 0
-    if reason is not _NONE:
-        columns["reason"] = reason.name
-    return Rows(ending.ended_ms, columns, ending.starts, ending.counts)
+    if alike.reason is not _NONE:
+        columns["reason"] = alike.reason.name
+    return columns
 
 
 def jobs_ended(ending: JobsEnded) -> Rows | None:

@@ -144,7 +144,7 @@ class ParquetFile:
 
     def _ids(self, group: Group) -> Chunk:
         starts, counts = ids_of(group.rows)
-        has_jobs = np.array([bool(each.starts) for each in group.rows], np.int64)
+        has_jobs = np.array([len(each.starts) > 0 for each in group.rows], np.int64)
         total = group.total
         nulls = total - int(counts.sum())
         found = Statistics(nulls)

@@ -24,10 +24,11 @@ ROWS_BYTES, VALUE_BYTES = 1_000, 16
 class Rows:
     """`starts=[7], counts=[3]` names jobs 7, 8, 9, which makes `total` 3. Without `starts` it is
     one row of no job; `counts` None are ones. A column is one value for all rows, a `list` with one
-    for each, `Sizes` or `Later`.
+    for each, `Sizes` or `Later`. Columns that many `Rows` share do not change any more, and their
+    memory is not counted.
     """
 
-    __slots__ = ("at", "columns", "counts", "memory_bytes", "starts", "total")
+    __slots__ = ("are_shared", "at", "columns", "counts", "memory_bytes", "starts", "total")
 
     def __init__(
         self,
@@ -35,21 +36,24 @@ class Rows:
         columns: dict[str, Any],
         starts: Sequence[int] = (),
         counts: Sequence[int] | None = None,
+        *,
+        are_shared: bool = False,
     ) -> None:
         if counts and counts.count(1) == len(counts):
             counts = None  # jobs that were acked in any order
         self.at = at
         self.columns = columns
-        self.starts = starts
+        self.are_shared = are_shared
+        # Not as objects: these would be all over the memory by the time they are encoded.
+        self.starts = np.array(starts, np.int64)
         self.counts = counts
         self.total = (len(starts) or 1) if counts is None else sum(counts)
-
         self.memory_bytes = ROWS_BYTES
 
     def measure(self) -> int:
         """Sets `memory_bytes`, and returns it: about how much memory it takes."""
         memory_bytes = ROWS_BYTES + VALUE_BYTES * len(self.starts)
-        for value in self.columns.values():
+        for value in () if self.are_shared else self.columns.values():
             kind = type(value)
             if kind is str:
                 memory_bytes += len(value)

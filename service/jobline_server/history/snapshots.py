@@ -46,11 +46,16 @@ def of_options(options: Any) -> dict[str, Any]:
 
 
 def _of_one(options: JobOptions) -> dict[str, Any]:
-    columns: dict[str, Any] = {"priority": options.priority}
-    if options.name:
-        columns["name"] = options.name
-    if options.rules.batch_id:
-        columns["batch_id"] = options.rules.batch_id
+    return columns_of(options.priority, options.name, options.rules.batch_id)
+
+
+def columns_of(priority: int, name: str, batch_id: int) -> dict[str, Any]:
+    """Returns the columns that all events of jobs take of the options that they share."""
+    columns: dict[str, Any] = {"priority": priority}
+    if name:
+        columns["name"] = name
+    if batch_id:
+        columns["batch_id"] = batch_id
     return columns
 
 

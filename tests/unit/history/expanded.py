@@ -10,7 +10,7 @@ from jobline_server.history.rows import Later, Rows, Sizes
 
 def ids_of(rows: Rows) -> list[int]:
     counts = [1] * len(rows.starts) if rows.counts is None else rows.counts
-    runs = zip(rows.starts, counts, strict=True)
+    runs = zip(rows.starts.tolist(), counts, strict=True)
     return [job_id for start, count in runs for job_id in range(start, start + count)]
 
 

@@ -18,7 +18,7 @@ from jobline_server.engine.values import JobOptions
 from jobline_server.history.events import operation_number, rows_of
 from jobline_server.history.pushes import trace_id_of
 from jobline_server.history.rows import Later, Rows
-from tests.unit.engine.world import World
+from tests.unit.engine.world import World, leases_of
 from tests.unit.history.expanded import expanded
 
 
@@ -132,3 +132,21 @@ def test_what_rows_take_in_memory_is_counted_with_their_texts() -> None:
     fact = with_header_columns("a", "b")
     assert fact.payloads.columns is not None
     assert rows_of_one(fact).measure() > empty + fact.payloads.columns.bytes_of(0, 3)
+
+
+@pytest.mark.parametrize(("payloads", "is_one"), [((b"x", b"y"), True), ((b"x", b"yy"), False)])
+def test_jobs_of_one_hand_out_that_end_one_by_one_share_their_columns(
+    payloads: tuple[bytes, ...], is_one: bool
+) -> None:
+    """Unless their payloads differ in size."""
+    world = keeping()
+    world.plain(*payloads)
+    leased = leases_of(world.lease(2))
+    world.shard.take_applied()
+    ends: list[Rows] = []
+    for job_id, delivery in leased:
+        world.ack([(job_id, delivery)])
+        ends += rows_of(world.shard.take_applied())
+    assert (ends[0].columns is ends[1].columns) == is_one
+    sizes = [row["payload_bytes"] for rows in ends for row in expanded(rows)]
+    assert sizes == [len(payload) for payload in payloads]
