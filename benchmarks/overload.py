@@ -44,6 +44,8 @@ AFTER_SECONDS = 5.0
 FLAT_AFTER = 1 / 6
 GROWTH_BYTES_MAX = 64 << 20
 JOB_BYTES_MAX = 200
+# Of a hundred calls at the usual rate.
+REFUSED_MAX = 1.0
 DETAILS = "grpc-status-details-bin"
 ASK_SECONDS = 0.02
 
@@ -78,6 +80,18 @@ async def _overload(bench: Bench, jobs: int, certificate: Certificate | None) ->
     by = "native" if certificate is None else "native by TLS"
     what = f"{TIMES} × {rate:,.0f} {calls} a second, {by}"
     _add_times(bench, what, normal, (("those accepted", flood), ("five seconds later", after)))
+    share = 100 * after.counted.refused / after.calls
+    before_it = f"{100 * normal.counted.refused / normal.calls:.1f} % before"
+    bench.add(
+        Figure(
+            "P17",
+            f"{what}, five seconds later: refused",
+            share,
+            Unit.SHARE,
+            at_most(REFUSED_MAX),
+            before_it,
+        )
+    )
     done = len(flood.counted.accepted) / flood.seconds
     refused = f"{flood.counted.refused:,} refused, {flood.kept_back:,} never sent"
     share = 100 * done / rate

@@ -117,6 +117,7 @@ class NativePort:
         calls, overload, room = self._calls, self._admission.overload, 0
         if not overload.is_over:
             room = overload.room(came, self._waiting.serving(), self._open_calls)
+        most = room
         for kind, number, method, raw, peer in events:
             if kind == EVENT_CANCEL:
                 self._cancel(number)
@@ -138,6 +139,7 @@ class NativePort:
                 self._refuse(number, method)
         if self._refused:
             self._count_refused()
+        overload.accept(most - room)
         self._waiting.go_on()
 
     def _begin(self, one: Waiting) -> None:

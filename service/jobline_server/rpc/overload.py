@@ -40,8 +40,12 @@ GROWTH = 1.25
 SERVED_MAX = 48
 OPEN_MAX = 256
 SERVED_MIN = 8
-# It is over after so long without a refusal.
-CALM_SECONDS = 2.0
+# It is over once no more were refused than accepted for so long. Not once none are: what is
+# accepted does not wait, so calls that come together are refused even at a usual rate.
+CALM_SECONDS = 1.0
+# Where one begins so soon after the last, it was not over: from then on it lasts twice as long.
+AGAIN_SECONDS = 5.0
+CALM_SECONDS_MAX = 32.0
 
 Count = Callable[[], int]
 
@@ -80,16 +84,31 @@ class Overload:
     never goes back.
     """
 
-    __slots__ = ("_meters", "_refused_at", "is_over", "now", "refused")
+    __slots__ = (
+        "_accepted",
+        "_began_looking",
+        "_calm_seconds",
+        "_ended_at",
+        "_meters",
+        "_refused_before",
+        "is_over",
+        "now",
+        "refused",
+    )
 
     def __init__(self, meters: CallMeters, clock: Callable[[], float] = perf_counter) -> None:
         self._meters = meters
         self.now = clock
         """Returns the time at which a call comes."""
-        self._refused_at = 0.0
-        self.is_over = True
         self.refused = 0
         """Calls that were refused since the start."""
+        self._ended_at = float("-inf")
+        self._calm_seconds = CALM_SECONDS
+        self._look_again(0.0)
+        self.is_over = True
+
+    def _look_again(self, now: float) -> None:
+        self._began_looking, self._accepted, self._refused_before = now, 0, self.refused
 
     def begins(self, lateness: Lateness, came: float, open_calls: Count) -> bool:
         """Returns whether an overload begins, as the next call of a port to be served came at a
@@ -98,7 +117,11 @@ class Overload:
         now = self.now()
         if not lateness.is_overload(now, came, open_calls):
             return False
-        self.is_over, self._refused_at = False, now
+        again = now - self._ended_at < AGAIN_SECONDS
+        longer = min(2 * self._calm_seconds, CALM_SECONDS_MAX)
+        self._calm_seconds = longer if again else CALM_SECONDS
+        self.is_over = False
+        self._look_again(now)
         LOG.warning("overload: calls are refused", late_seconds=round(now - came, 3))
         return True
 
@@ -108,16 +131,21 @@ class Overload:
         transport has to send, and takes a tenth of a millisecond.
         """
         now = self.now()
-        if now - self._refused_at >= CALM_SECONDS:
-            self.is_over = True
-            LOG.warning("no more overload", refused=self.refused)
+        if now - self._began_looking >= self._calm_seconds:
+            if self.refused - self._refused_before <= self._accepted:
+                self.is_over, self._ended_at = True, now
+                LOG.warning("no more overload", refused=self.refused)
+            self._look_again(now)
         room = SERVED_MAX - serving
         if room > 0 and (now - came >= LATE_SECONDS or open_calls() >= OPEN_MAX):
             room = SERVED_MIN - serving
         return max(room, 0)
 
+    def accept(self, calls: int) -> None:
+        """Notes that calls began, for which there was room."""
+        self._accepted += calls
+
     def count(self, path: str, calls: int) -> None:
         """Counts calls of a method that were refused."""
         self.refused += calls
-        self._refused_at = self.now()
         self._meters.of(*path[1:].split("/")).refuse("RESOURCE_EXHAUSTED", calls)

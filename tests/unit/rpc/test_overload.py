@@ -6,9 +6,11 @@ import pytest
 
 from jobline_server.rpc import overload
 from jobline_server.rpc.overload import (
+    AGAIN_SECONDS,
     ALL_LATE_SECONDS,
     CALLS_MIN,
     CALM_SECONDS,
+    CALM_SECONDS_MAX,
     LATE_SECONDS,
     OPEN_MAX,
     SERVED_MAX,
@@ -41,8 +43,9 @@ class World:
 
     def overloaded(self) -> World:
         """After calls were late for long."""
+        began = self.now
         while not self.next_begins(0.05):
-            assert self.now < 101
+            assert self.now < began + 1
         return self
 
 
@@ -137,16 +140,45 @@ def test_it_is_over_after_some_calm(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(overload, "LOG", Log())
     world = World().overloaded()
-    for _ in range(100):
+    for _ in range(round(3 * CALM_SECONDS / 0.01)):
         world.room(serving=SERVED_MAX)
         world.overload.count(PUSH, 1)
-    for _ in range(round(CALM_SECONDS / 0.01) - 1):
-        world.room()
     assert lines == ["overload: calls are refused"]
     while not world.overload.is_over:
         world.room()
-        assert world.now < 104
+        assert world.now < 106
     assert lines == ["overload: calls are refused", "no more overload"]
+
+
+def lasts(world: World, refused: int, accepted: int) -> bool:
+    """Whether it goes on for a minute while so many of a hundred calls a second are refused."""
+    until = world.now + 60
+    while world.now < until and not world.overload.is_over:
+        world.room()
+        world.overload.count(PUSH, refused)
+        world.overload.accept(accepted)
+    return not world.overload.is_over
+
+
+def test_it_is_over_where_the_server_does_most_of_what_comes() -> None:
+    """Else bursts of calls that come at a usual rate would be refused for ever."""
+    assert not lasts(World().overloaded(), refused=1, accepted=1)
+    assert lasts(World().overloaded(), refused=3, accepted=2)
+
+
+def test_one_that_was_not_over_lasts_longer_each_time() -> None:
+    world = World()
+    lengths = []
+    for _ in range(7):
+        began = world.overloaded().now
+        assert not lasts(world, refused=1, accepted=1)
+        lengths.append(round(world.now - began, 1))
+    assert lengths == sorted(lengths)
+    assert (lengths[0], lengths[-1]) == (CALM_SECONDS, CALM_SECONDS_MAX)
+    world.now += AGAIN_SECONDS
+    began = world.overloaded().now
+    assert not lasts(world, refused=1, accepted=1)
+    assert world.now - began < 2 * CALM_SECONDS
 
 
 def test_refused_calls_are_counted() -> None:
