@@ -1,10 +1,10 @@
 """P17: three times as many calls as the server can do.
 
-Sustainable is two thirds of what callers that wait for their replies get done on the connections
-that carry the load: the rest goes to checkpoints. What is usual is measured for as long as the
-overload, so that it has checkpoints, too. Three times that is offered whatever the server does,
-while one more caller sees how it is refused. What is accepted must take hardly longer than before,
-the server must not grow, and afterwards all must be as before.
+Sustainable is half of what callers that wait for their replies get done on the connections that
+carry the load: the rest goes to checkpoints, and to minutes in which the machine is slower. What is
+usual is measured for as long as the overload, so that it has checkpoints, too. Three times that is
+offered whatever the server does, while one more caller sees how it is refused. What is accepted
+must take hardly longer than before, the server must not grow, and afterwards all must be as before.
 
 A refusal costs the transport what any call costs it. So there are two loads: calls of many jobs,
 most of whose cost is spared where they are refused, and of one, where it is not.
@@ -34,7 +34,7 @@ from benchmarks.open_loop import Connection, Offered, connect, offer
 A_CALL = (100, 1)
 CONNECTIONS = 8
 CALLERS = Callers(CONNECTIONS, 64 // CONNECTIONS)
-SUSTAINABLE = 2 / 3
+SUSTAINABLE = 1 / 2
 TIMES = 3
 SECONDS = 60.0
 # When all must be as before. That is looked at for as long, too: a part may have no checkpoint.
