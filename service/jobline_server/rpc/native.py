@@ -139,7 +139,8 @@ class NativePort:
                 self._refuse(number, method)
         if self._refused:
             self._count_refused()
-        overload.accept(most - room)
+        if room < most:
+            overload.accept(most - room)
         self._waiting.go_on()
 
     def _begin(self, one: Waiting) -> None:
