@@ -40,12 +40,12 @@ GROWTH = 1.25
 SERVED_MAX = 48
 OPEN_MAX = 256
 SERVED_MIN = 8
-# It is over once no more were refused than accepted for so long. Not once none are: what is
-# accepted does not wait, so calls that come together are refused even at a usual rate.
-CALM_SECONDS = 1.0
+# It is over once, for so long, no more were refused than this share of those accepted. Not once
+# none are: what is accepted does not wait, so calls that come together are refused at any rate.
+CALM_SECONDS, CALM_SHARE = 1.0, 0.5
 # Where one begins so soon after the last, it was not over: from then on it lasts twice as long.
 AGAIN_SECONDS = 5.0
-CALM_SECONDS_MAX = 32.0
+CALM_SECONDS_MAX = 8.0
 
 Count = Callable[[], int]
 
@@ -132,7 +132,7 @@ class Overload:
         """
         now = self.now()
         if now - self._began_looking >= self._calm_seconds:
-            if self.refused - self._refused_before <= self._accepted:
+            if self.refused - self._refused_before <= CALM_SHARE * self._accepted:
                 self.is_over, self._ended_at = True, now
                 LOG.warning("no more overload", refused=self.refused)
             self._look_again(now)
