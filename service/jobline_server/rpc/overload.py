@@ -40,12 +40,12 @@ GROWTH = 1.25
 SERVED_MAX = 48
 OPEN_MAX = 256
 SERVED_MIN = 8
-# It is over once, for so long, no more were refused than this share of those accepted. Not once
-# none are: what is accepted does not wait, so calls that come together are refused at any rate.
-CALM_SECONDS, CALM_SHARE = 1.0, 0.5
-# Where one begins so soon after the last, it was not over: from then on it lasts twice as long.
+# It is over once no more were refused than accepted for so long. Not once none are: what is
+# accepted does not wait, so calls that come together are refused at any rate.
+CALM_SECONDS = 1.0
+# Where one begins so soon after the last, that was not over: it lasts longer.
 AGAIN_SECONDS = 5.0
-CALM_SECONDS_MAX = 8.0
+CALM_SECONDS_MAX = 2.0
 
 Count = Callable[[], int]
 
@@ -118,8 +118,7 @@ class Overload:
         if not lateness.is_overload(now, came, open_calls):
             return False
         again = now - self._ended_at < AGAIN_SECONDS
-        longer = min(2 * self._calm_seconds, CALM_SECONDS_MAX)
-        self._calm_seconds = longer if again else CALM_SECONDS
+        self._calm_seconds = CALM_SECONDS_MAX if again else CALM_SECONDS
         self.is_over = False
         self._look_again(now)
         LOG.warning("overload: calls are refused", late_seconds=round(now - came, 3))
@@ -132,7 +131,7 @@ class Overload:
         """
         now = self.now()
         if now - self._began_looking >= self._calm_seconds:
-            if self.refused - self._refused_before <= CALM_SHARE * self._accepted:
+            if self.refused - self._refused_before <= self._accepted:
                 self.is_over, self._ended_at = True, now
                 LOG.warning("no more overload", refused=self.refused)
             self._look_again(now)
