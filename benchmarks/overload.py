@@ -80,18 +80,9 @@ async def _overload(bench: Bench, jobs: int, certificate: Certificate | None) ->
     by = "native" if certificate is None else "native by TLS"
     what = f"{TIMES} × {rate:,.0f} {calls} a second, {by}"
     _add_times(bench, what, normal, (("those accepted", flood), ("five seconds later", after)))
-    share = 100 * after.counted.refused / after.calls
-    before_it = f"{100 * normal.counted.refused / normal.calls:.1f} % before"
-    bench.add(
-        Figure(
-            "P17",
-            f"{what}, five seconds later: refused",
-            share,
-            Unit.SHARE,
-            at_most(REFUSED_MAX),
-            before_it,
-        )
-    )
+    usually = f"{_refused_share(normal):.1f} % before"
+    later, bound = f"{what}, five seconds later: refused", at_most(REFUSED_MAX)
+    bench.add(Figure("P17", later, _refused_share(after), Unit.SHARE, bound, usually))
     done = len(flood.counted.accepted) / flood.seconds
     refused = f"{flood.counted.refused:,} refused, {flood.kept_back:,} never sent"
     share = 100 * done / rate
@@ -101,6 +92,10 @@ async def _overload(bench: Bench, jobs: int, certificate: Certificate | None) ->
     target = at_most(GROWTH_BYTES_MAX + round(JOB_BYTES_MAX * stored * (1 - FLAT_AFTER)))
     ratio = f"{stored:,} jobs stored in all; before, {(size - before) / (1 << 20):,.0f} MiB"
     bench.add(Figure("P17", what, grown, Unit.MEMORY, target, ratio))
+
+
+def _refused_share(offered: Offered) -> float:
+    return 100 * offered.counted.refused / offered.calls
 
 
 def _add_times(

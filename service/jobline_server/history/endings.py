@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from jobline_server.engine.endings import JobsEnded, RunsEnded
 from jobline_server.engine.snapshots import jobs_noted
 from jobline_server.engine.values import EndReason, JobState
-from jobline_server.history.rows import Rows
+from jobline_server.history.rows import Rows, Sizes
 from jobline_server.history.snapshots import columns_of, of_hand_outs, plus, sizes_of
 
 EVENTS = {
@@ -45,9 +45,9 @@ def runs_ended(ending: RunsEnded) -> Rows:
     """Returns the ends of members of a lot. Nothing else ever happened to them, or they would have
     left it.
     """
-    lot = ending.lot
-    options, payloads = lot.options, lot.payloads
-    are_alike = payloads.sums is None
+    lot, starts, counts = ending.lot, ending.starts, ending.counts
+    options, sizes = lot.options, sizes_of(lot.payloads, lot.first_id, starts, counts)
+    are_alike = not isinstance(sizes, Sizes)
     alike = _Alike(
         options.priority,
         options.name,
@@ -62,12 +62,11 @@ def runs_ended(ending: RunsEnded) -> Rows:
         ending.worker,
         ending.version,
         ending.leased_ms,
-        payloads.bytes_max if are_alike else -1,
+        -1 if isinstance(sizes, Sizes) else sizes,
     )
     columns = _columns_of(alike)
-    starts, counts = ending.starts, ending.counts
     if not are_alike:
-        columns = {**columns, "payload_bytes": sizes_of(payloads, lot.first_id, starts, counts)}
+        columns = {**columns, "payload_bytes": sizes}
     return Rows(ending.ended_ms, columns, starts, counts, are_shared=are_alike)
 
 
