@@ -85,6 +85,7 @@ class NativePort:
         overload = admission.overload
         self._waiting = WaitingCalls(overload, self._begin, self._refuse_waiting, self._unanswered)
         self._refusals = Refusals(lambda number: self._front.fail(number, *OVERLOADED))
+        overload.held.append(self._refusals.__len__)
         # Methods of calls that were refused and are not counted yet.
         self._refused: list[int] = []
         self._loop = asyncio.get_running_loop()

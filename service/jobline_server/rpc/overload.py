@@ -40,8 +40,8 @@ GROWTH = 1.25
 SERVED_MAX = 48
 OPEN_MAX = 256
 SERVED_MIN = 8
-# It is over once no more were refused than accepted for so long. Not once none are: what is
-# accepted does not wait, so calls that come together are refused at any rate.
+# It is over once no more were refused than accepted for so long, and none waits to be told so. Not
+# once none are: what is accepted does not wait, so calls that come together are refused at any rate.
 CALM_SECONDS = 1.0
 # Where one begins so soon after the last, that was not over: it lasts longer.
 AGAIN_SECONDS = 5.0
@@ -91,6 +91,7 @@ class Overload:
         "_ended_at",
         "_meters",
         "_refused_before",
+        "held",
         "is_over",
         "now",
         "refused",
@@ -102,6 +103,10 @@ class Overload:
         """Returns the time at which a call comes."""
         self.refused = 0
         """Calls that were refused since the start."""
+        self.held: list[Count] = []
+        """How many refused calls each port has not told yet: callers who wait for that call no
+        more often than they are told, so that few are refused however many there are.
+        """
         self._ended_at = float("-inf")
         self._calm_seconds = CALM_SECONDS
         self._look_again(0.0)
@@ -131,7 +136,8 @@ class Overload:
         """
         now = self.now()
         if now - self._began_looking >= self._calm_seconds:
-            if self.refused - self._refused_before <= self._accepted:
+            is_calm = self.refused - self._refused_before <= self._accepted
+            if is_calm and not any(count() for count in self.held):
                 self.is_over, self._ended_at = True, now
                 LOG.warning("no more overload", refused=self.refused)
             self._look_again(now)

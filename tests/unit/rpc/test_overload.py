@@ -168,6 +168,16 @@ def test_it_is_over_where_the_server_does_most_of_what_comes() -> None:
     assert lasts(World().overloaded(), refused=3, accepted=2)
 
 
+def test_it_goes_on_while_refused_calls_wait_to_be_told() -> None:
+    """Who waits for that does not call again, so that most of what comes is accepted."""
+    world = World()
+    held = [0, 5]
+    world.overload.held += [lambda: held[0], lambda: held[1]]
+    assert lasts(world.overloaded(), refused=1, accepted=2)
+    held[1] = 0
+    assert not lasts(world, refused=1, accepted=2)
+
+
 def test_one_that_was_not_over_lasts_longer() -> None:
     world = World()
 
