@@ -42,10 +42,10 @@ OPEN_MAX = 256
 SERVED_MIN = 8
 # It is over once no more were refused than accepted for so long, and none waits to be told so. Not
 # once none are: what is accepted does not wait, so calls that come together are refused at any rate.
-CALM_SECONDS = 1.0
-# Where one begins so soon after the last, that was not over: it lasts longer.
-AGAIN_SECONDS = 5.0
-CALM_SECONDS_MAX = 2.0
+CALM_SECONDS = 0.25
+# Where the next one begins so soon, it was not over: the next lasts twice as long, up to this.
+AGAIN_SECONDS = 1.0
+CALM_SECONDS_MAX = 4.0
 
 Count = Callable[[], int]
 
@@ -89,6 +89,7 @@ class Overload:
         "_began_looking",
         "_calm_seconds",
         "_ended_at",
+        "_last_came",
         "_meters",
         "_refused_before",
         "held",
@@ -109,6 +110,7 @@ class Overload:
         """
         self._ended_at = float("-inf")
         self._calm_seconds = CALM_SECONDS
+        self._last_came = float("-inf")
         self._look_again(0.0)
         self.is_over = True
 
@@ -122,9 +124,9 @@ class Overload:
         now = self.now()
         if not lateness.is_overload(now, came, open_calls):
             return False
-        again = now - self._ended_at < AGAIN_SECONDS
-        self._calm_seconds = CALM_SECONDS_MAX if again else CALM_SECONDS
-        self.is_over = False
+        longer = min(2 * self._calm_seconds, CALM_SECONDS_MAX)
+        self._calm_seconds = longer if now - self._ended_at < AGAIN_SECONDS else CALM_SECONDS
+        self.is_over, self._last_came = False, now
         self._look_again(now)
         LOG.warning("overload: calls are refused", late_seconds=round(now - came, 3))
         return True
@@ -136,11 +138,13 @@ class Overload:
         """
         now = self.now()
         if now - self._began_looking >= self._calm_seconds:
-            is_calm = self.refused - self._refused_before <= self._accepted
+            is_pause = now - self._last_came >= self._calm_seconds
+            is_calm = is_pause or self.refused - self._refused_before <= self._accepted
             if is_calm and not any(count() for count in self.held):
                 self.is_over, self._ended_at = True, now
                 LOG.warning("no more overload", refused=self.refused)
             self._look_again(now)
+        self._last_came = now
         room = SERVED_MAX - serving
         if room > 0 and (now - came >= LATE_SECONDS or open_calls() >= OPEN_MAX):
             room = SERVED_MIN - serving
