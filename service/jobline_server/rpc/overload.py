@@ -40,9 +40,13 @@ GROWTH = 1.25
 SERVED_MAX = 48
 OPEN_MAX = 256
 SERVED_MIN = 8
-# It is over once no more were refused than accepted for so long, and none waits to be told so. Not
-# once none are: what is accepted does not wait, so calls that come together are refused at any rate.
+# It is over once few were refused for so long, beside those accepted, and none waits to be told so.
+# Not once none are: what is accepted does not wait, so some of a burst are refused at any rate.
 CALM_SECONDS = 0.25
+CALM_REFUSED_MAX = 0.5
+# A server near its limit refuses more even if it could do all, so after this time that is tried.
+LONG_SECONDS = 30.0
+LONG_REFUSED_MAX = 1.0
 # Where the next one begins so soon, it was not over: the next lasts twice as long, up to this.
 AGAIN_SECONDS = 1.0
 CALM_SECONDS_MAX = 4.0
@@ -86,6 +90,7 @@ class Overload:
 
     __slots__ = (
         "_accepted",
+        "_began",
         "_began_looking",
         "_calm_seconds",
         "_ended_at",
@@ -110,7 +115,7 @@ class Overload:
         """
         self._ended_at = float("-inf")
         self._calm_seconds = CALM_SECONDS
-        self._last_came = float("-inf")
+        self._began = self._last_came = float("-inf")
         self._look_again(0.0)
         self.is_over = True
 
@@ -126,7 +131,8 @@ class Overload:
             return False
         longer = min(2 * self._calm_seconds, CALM_SECONDS_MAX)
         self._calm_seconds = longer if now - self._ended_at < AGAIN_SECONDS else CALM_SECONDS
-        self.is_over, self._last_came = False, now
+        self.is_over = False
+        self._began = self._last_came = now
         self._look_again(now)
         LOG.warning("overload: calls are refused", late_seconds=round(now - came, 3))
         return True
@@ -138,9 +144,7 @@ class Overload:
         """
         now = self.now()
         if now - self._began_looking >= self._calm_seconds:
-            is_pause = now - self._last_came >= self._calm_seconds
-            is_calm = is_pause or self.refused - self._refused_before <= self._accepted
-            if is_calm and not any(count() for count in self.held):
+            if self._is_calm(now) and not any(count() for count in self.held):
                 self.is_over, self._ended_at = True, now
                 LOG.warning("no more overload", refused=self.refused)
             self._look_again(now)
@@ -149,6 +153,13 @@ class Overload:
         if room > 0 and (now - came >= LATE_SECONDS or open_calls() >= OPEN_MAX):
             room = SERVED_MIN - serving
         return max(room, 0)
+
+    def _is_calm(self, now: float) -> bool:
+        """Returns whether few were refused since the last look, or no calls came for long."""
+        is_long = now - self._began >= LONG_SECONDS
+        share = LONG_REFUSED_MAX if is_long else CALM_REFUSED_MAX
+        refused = self.refused - self._refused_before
+        return refused <= share * self._accepted or now - self._last_came >= self._calm_seconds
 
     def accept(self, calls: int) -> None:
         """Notes that calls began, for which there was room."""
