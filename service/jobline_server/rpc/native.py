@@ -138,10 +138,10 @@ class NativePort:
                     self._waiting.begin(one)
             else:
                 self._refuse(number, method)
+        if not overload.is_over:
+            overload.note(most - room, len(self._refused))
         if self._refused:
             self._count_refused()
-        if room < most:
-            overload.accept(most - room)
         self._waiting.go_on()
 
     def _begin(self, one: Waiting) -> None:

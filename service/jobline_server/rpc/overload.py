@@ -35,6 +35,8 @@ CALLS_MIN = 1_000
 GROWING_CALLS_MIN = 256
 # From one look at the open calls to the next, after half of that time.
 GROWTH = 1.25
+# Soon after the last overload so many are enough: those who made that one have not gone.
+AGAIN_CALLS_MIN = 128
 # In an overload, so many are served at once, as refusals take a third of a core; unless as many
 # as the second number are open in the transport, too: then some are, however many are refused.
 SERVED_MAX = 48
@@ -63,9 +65,9 @@ class Lateness:
         self._at = self._since = self._looked_at = float("-inf")
         self._open = 0
 
-    def is_overload(self, now: float, came: float, open_calls: Count) -> bool:
-        """Returns whether that is so long, with so many calls open, that it is an overload. The
-        next call to be served came at a time.
+    def is_overload(self, now: float, came: float, open_calls: Count, *, again: bool) -> bool:
+        """Returns whether that is so long, with so many calls open, that it is an overload;
+        `again`: soon after another. The next call to be served came at a time.
         """
         if now - came < LATE_SECONDS:
             self._at = float("-inf")
@@ -80,7 +82,8 @@ class Lateness:
         before, self._open, self._looked_at = self._open, open_calls(), now
         if now - self._since < ALL_LATE_SECONDS or came < self._since:
             return False
-        return self._open >= min(max(GROWTH * before, GROWING_CALLS_MIN), CALLS_MIN)
+        least = AGAIN_CALLS_MIN if again else max(GROWTH * before, GROWING_CALLS_MIN)
+        return self._open >= min(least, CALLS_MIN)
 
 
 class Overload:
@@ -96,7 +99,7 @@ class Overload:
         "_ended_at",
         "_last_came",
         "_meters",
-        "_refused_before",
+        "_refused",
         "held",
         "is_over",
         "now",
@@ -120,17 +123,18 @@ class Overload:
         self.is_over = True
 
     def _look_again(self, now: float) -> None:
-        self._began_looking, self._accepted, self._refused_before = now, 0, self.refused
+        self._began_looking, self._accepted, self._refused = now, 0, 0
 
     def begins(self, lateness: Lateness, came: float, open_calls: Count) -> bool:
         """Returns whether an overload begins, as the next call of a port to be served came at a
         time.
         """
         now = self.now()
-        if not lateness.is_overload(now, came, open_calls):
+        again = now - self._ended_at < AGAIN_SECONDS
+        if not lateness.is_overload(now, came, open_calls, again=again):
             return False
         longer = min(2 * self._calm_seconds, CALM_SECONDS_MAX)
-        self._calm_seconds = longer if now - self._ended_at < AGAIN_SECONDS else CALM_SECONDS
+        self._calm_seconds = longer if again else CALM_SECONDS
         self.is_over = False
         self._began = self._last_came = now
         self._look_again(now)
@@ -157,13 +161,13 @@ class Overload:
     def _is_calm(self, now: float) -> bool:
         """Returns whether few were refused since the last look, or no calls came for long."""
         is_long = now - self._began >= LONG_SECONDS
-        share = LONG_REFUSED_MAX if is_long else CALM_REFUSED_MAX
-        refused = self.refused - self._refused_before
-        return refused <= share * self._accepted or now - self._last_came >= self._calm_seconds
+        most = self._accepted * (LONG_REFUSED_MAX if is_long else CALM_REFUSED_MAX)
+        return self._refused <= most or now - self._last_came >= self._calm_seconds
 
-    def accept(self, calls: int) -> None:
-        """Notes that calls began, for which there was room."""
-        self._accepted += calls
+    def note(self, accepted: int, refused: int) -> None:
+        """Notes what became of calls that came in an overload: began, as there was room, or not."""
+        self._accepted += accepted
+        self._refused += refused
 
     def count(self, path: str, calls: int) -> None:
         """Counts calls of a method that were refused."""

@@ -6,6 +6,7 @@ import pytest
 
 from jobline_server.rpc import overload
 from jobline_server.rpc.overload import (
+    AGAIN_CALLS_MIN,
     AGAIN_SECONDS,
     ALL_LATE_SECONDS,
     CALLS_MIN,
@@ -143,7 +144,7 @@ def test_it_is_over_after_some_calm(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World().overloaded()
     for _ in range(100):
         world.room(serving=SERVED_MAX)
-        world.overload.count(PUSH, 1)
+        world.overload.note(0, 1)
     for _ in range(round(CALM_SECONDS / 0.01) - 1):
         world.room()
     assert lines == ["overload: calls are refused"]
@@ -158,8 +159,7 @@ def lasts(world: World, refused: int, accepted: int, seconds: float = LONG_SECON
     until = world.now + seconds - 0.1
     while world.now < until and not world.overload.is_over:
         world.room()
-        world.overload.count(PUSH, refused)
-        world.overload.accept(accepted)
+        world.overload.note(accepted, refused)
     return not world.overload.is_over
 
 
@@ -197,6 +197,17 @@ def test_one_that_was_not_over_lasts_longer() -> None:
     assert found[-2:] == [CALM_SECONDS_MAX, CALM_SECONDS_MAX]
     world.now += AGAIN_SECONDS
     assert length() == CALM_SECONDS
+
+
+def test_soon_after_another_few_late_calls_are_one() -> None:
+    """And are no overload once those who made the last one have had time to go."""
+    world = World().overloaded()
+    assert not lasts(world, refused=0, accepted=1)
+    assert any(world.next_begins(0.05, AGAIN_CALLS_MIN) for _ in range(10))
+    assert not lasts(world, refused=0, accepted=1)
+    assert not any(world.next_begins(0.05, AGAIN_CALLS_MIN - 1) for _ in range(90))
+    world.now += AGAIN_SECONDS
+    assert not any(world.next_begins(0.05, AGAIN_CALLS_MIN) for _ in range(100))
 
 
 def test_it_is_over_after_a_pause() -> None:
