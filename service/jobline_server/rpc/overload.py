@@ -35,8 +35,10 @@ CALLS_MIN = 1_000
 GROWING_CALLS_MIN = 256
 # From one look at the open calls to the next, after half of that time.
 GROWTH = 1.25
-# Soon after the last overload so many are enough: those who made that one have not gone.
+# Soon after the last overload so many are enough, as those who made it have not gone; but not for
+# longer than this: as many callers who wait for their replies would have them follow each other.
 AGAIN_CALLS_MIN = 128
+AGAIN_IN_SECONDS = 10.0
 # In an overload, so many are served at once, as refusals take a third of a core; unless as many
 # as the second number are open in the transport, too: then some are, however many are refused.
 SERVED_MAX = 48
@@ -94,6 +96,7 @@ class Overload:
     __slots__ = (
         "_accepted",
         "_began",
+        "_began_by_many",
         "_began_looking",
         "_calm_seconds",
         "_ended_at",
@@ -118,7 +121,7 @@ class Overload:
         """
         self._ended_at = float("-inf")
         self._calm_seconds = CALM_SECONDS
-        self._began = self._last_came = float("-inf")
+        self._began = self._began_by_many = self._last_came = float("-inf")
         self._look_again(0.0)
         self.is_over = True
 
@@ -131,8 +134,11 @@ class Overload:
         """
         now = self.now()
         again = now - self._ended_at < AGAIN_SECONDS
-        if not lateness.is_overload(now, came, open_calls, again=again):
+        by_few = again and now - self._began_by_many < AGAIN_IN_SECONDS
+        if not lateness.is_overload(now, came, open_calls, again=by_few):
             return False
+        if not by_few:
+            self._began_by_many = now
         longer = min(2 * self._calm_seconds, CALM_SECONDS_MAX)
         self._calm_seconds = longer if again else CALM_SECONDS
         self.is_over = False

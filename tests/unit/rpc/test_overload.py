@@ -7,6 +7,7 @@ import pytest
 from jobline_server.rpc import overload
 from jobline_server.rpc.overload import (
     AGAIN_CALLS_MIN,
+    AGAIN_IN_SECONDS,
     AGAIN_SECONDS,
     ALL_LATE_SECONDS,
     CALLS_MIN,
@@ -208,6 +209,19 @@ def test_soon_after_another_few_late_calls_are_one() -> None:
     assert not any(world.next_begins(0.05, AGAIN_CALLS_MIN - 1) for _ in range(90))
     world.now += AGAIN_SECONDS
     assert not any(world.next_begins(0.05, AGAIN_CALLS_MIN) for _ in range(100))
+
+
+def test_callers_who_wait_are_none_for_long_after_one() -> None:
+    """Else those of a flood that is over would leave the others refused for ever."""
+    world = World()
+    began = world.overloaded().now
+    found = 0
+    while world.now < began + 60:
+        assert world.overload.is_over or not lasts(world, refused=0, accepted=1)
+        found += world.next_begins(0.05, CALLS_MIN - 1)
+        if world.now > began + AGAIN_IN_SECONDS + 1:
+            assert world.overload.is_over
+    assert found > 2
 
 
 def test_it_is_over_after_a_pause() -> None:
