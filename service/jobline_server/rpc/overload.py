@@ -44,7 +44,7 @@ AGAIN_IN_SECONDS = 10.0
 SERVED_MAX = 48
 OPEN_MAX = 256
 SERVED_MIN = 8
-# It is over once few were refused for so long, beside those accepted, and none waits to be told so.
+# It is over once few were refused for so long, beside those accepted, and few wait to be told so.
 # Not once none are: what is accepted does not wait, so some of a burst are refused at any rate.
 CALM_SECONDS = 0.25
 CALM_REFUSED_MAX = 0.5
@@ -116,9 +116,7 @@ class Overload:
         self.refused = 0
         """Calls that were refused since the start."""
         self.held: list[Count] = []
-        """How many refused calls each port has not told yet: callers who wait for that call no
-        more often than they are told, so that few are refused however many there are.
-        """
+        """How many refused calls each port has not told yet."""
         self._ended_at = float("-inf")
         self._calm_seconds = CALM_SECONDS
         self._began = self._began_by_many = self._last_came = float("-inf")
@@ -154,7 +152,7 @@ class Overload:
         """
         now = self.now()
         if now - self._began_looking >= self._calm_seconds:
-            if self._is_calm(now) and not any(count() for count in self.held):
+            if self._is_past(now, serving):
                 self.is_over, self._ended_at = True, now
                 LOG.warning("no more overload", refused=self.refused)
             self._look_again(now)
@@ -164,8 +162,14 @@ class Overload:
             room = SERVED_MIN - serving
         return max(room, 0)
 
-    def _is_calm(self, now: float) -> bool:
-        """Returns whether few were refused since the last look, or no calls came for long."""
+    def _is_past(self, now: float, serving: int) -> bool:
+        """Returns whether few were refused since the last look, or no calls came for long. Who is
+        told late calls less often, so that few are refused of a flood; but callers who wait for
+        that and call again at once are few, and would be held again for as long as they do.
+        """
+        held = sum([count() for count in self.held])
+        if held:
+            return held + serving < GROWING_CALLS_MIN
         is_long = now - self._began >= LONG_SECONDS
         most = self._accepted * (LONG_REFUSED_MAX if is_long else CALM_REFUSED_MAX)
         return self._refused <= most or now - self._last_came >= self._calm_seconds

@@ -13,6 +13,7 @@ from jobline_server.rpc.overload import (
     CALLS_MIN,
     CALM_SECONDS,
     CALM_SECONDS_MAX,
+    GROWING_CALLS_MIN,
     LATE_SECONDS,
     LONG_SECONDS,
     OPEN_MAX,
@@ -175,14 +176,26 @@ def test_a_server_near_its_limit_tries_in_the_end_whether_it_is_over() -> None:
     assert lasts(World().overloaded(), refused=3, accepted=2, seconds=2 * LONG_SECONDS)
 
 
-def test_it_goes_on_while_refused_calls_wait_to_be_told() -> None:
+def test_it_goes_on_while_many_refused_calls_wait_to_be_told() -> None:
     """Who waits for that does not call again, so that most of what comes is accepted."""
     world = World()
-    held = [0, 5]
+    held = [0, GROWING_CALLS_MIN]
     world.overload.held += [lambda: held[0], lambda: held[1]]
     assert lasts(world.overloaded(), refused=1, accepted=2)
     held[1] = 0
     assert not lasts(world, refused=1, accepted=2)
+
+
+def test_callers_who_call_again_at_once_do_not_keep_it_going() -> None:
+    """However often they are refused: all of them are held or served at any time."""
+    world = World()
+    world.overload.held.append(lambda: GROWING_CALLS_MIN - SERVED_MAX - 1)
+    world.overloaded()
+    until = world.now + 2 * CALM_SECONDS
+    while world.now < until and not world.overload.is_over:
+        world.room(serving=SERVED_MAX)
+        world.overload.note(20, 50)
+    assert world.overload.is_over
 
 
 def test_one_that_was_not_over_lasts_longer() -> None:
