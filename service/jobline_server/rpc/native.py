@@ -166,6 +166,7 @@ class NativePort:
     def _cancel(self, number: int) -> None:
         call = self._calls.get(number)
         if call is None:
+            self._refusals.forget(number)
             return
         if call.task is None:
             self._waiting.give_up(call)

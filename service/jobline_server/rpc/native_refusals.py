@@ -10,7 +10,7 @@ open calls, so that who floods the server is slowed down by its own calls, and o
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Callable
 
 # These take a third of a core.
@@ -34,7 +34,7 @@ class Refusals:
         self._tell = tell
         self._loop = asyncio.get_running_loop()
         # Numbers of calls, and when each is told, in this order.
-        self._held: deque[tuple[int, float]] = deque()
+        self._held: OrderedDict[int, float] = OrderedDict()
         self._next = 0.0
         self._timer: asyncio.TimerHandle | None = None
 
@@ -50,21 +50,28 @@ class Refusals:
             self._tell(number)
             return
         if len(self._held) >= HELD_MAX:
-            self._tell(self._held.popleft()[0])
-        self._held.append((number, due))
+            self._tell(self._held.popitem(last=False)[0])
+        self._held[number] = due
         if self._timer is None:
             self._timer = self._loop.call_at(due + TOGETHER_SECONDS, self._tell_due)
 
+    def forget(self, number: int) -> None:
+        """Forgets a call whose caller is gone."""
+        self._held.pop(number, None)
+
     def tell_all(self) -> None:
         """Tells all that are held, as the port closes."""
-        for number, _ in self._held:
+        for number in self._held:
             self._tell(number)
         self._held.clear()
 
     def _tell_due(self) -> None:
         self._timer = None
         held, now = self._held, self._loop.time()
-        while held and held[0][1] <= now:
-            self._tell(held.popleft()[0])
-        if held:
-            self._timer = self._loop.call_at(held[0][1] + TOGETHER_SECONDS, self._tell_due)
+        while held:
+            number, due = next(iter(held.items()))
+            if due > now:
+                self._timer = self._loop.call_at(due + TOGETHER_SECONDS, self._tell_due)
+                return
+            del held[number]
+            self._tell(number)

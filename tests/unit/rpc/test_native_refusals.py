@@ -97,3 +97,16 @@ def test_all_are_told_as_the_port_closes(world: World) -> None:
     assert not len(world.refusals)
     world.pass_time(HELD_SECONDS_MAX)
     assert len(world.told) == BURST + 100
+
+
+def test_callers_who_are_gone_are_not_told_and_are_not_waited_for(world: World) -> None:
+    world.refuse(2 * BURST)
+    told = list(world.told)
+    for number in range(2 * BURST):
+        world.refusals.forget(number)
+    assert not len(world.refusals)
+    world.pass_time(HELD_SECONDS_MAX)
+    assert world.told == told
+    assert not world.timers
+    world.refusals.add(-1)
+    assert world.told == [*told, -1]
