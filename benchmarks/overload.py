@@ -63,7 +63,7 @@ async def _overload(bench: Bench, jobs: int, certificate: Certificate | None) ->
     long = SECONDS / 10 if bench.quick else SECONDS
     message = bodies.plain(jobs)
     async with bench.server("native", certificate=certificate) as server:
-        rate = SUSTAINABLE * await _capacity(bench, server, message, jobs)
+        rate = SUSTAINABLE * await _capacity(bench, server, message, jobs, long / 2)
         context = certificate.context if certificate else None
         connections = await connect(server.address, bodies.PUSH, message, CONNECTIONS, context)
         load = Load(server, connections, message, jobs)
@@ -94,10 +94,12 @@ async def _overload(bench: Bench, jobs: int, certificate: Certificate | None) ->
     bench.add(Figure("P17", what, grown, Unit.MEMORY, target, ratio))
 
 
-async def _capacity(bench: Bench, server: Running, message: bytes, jobs: int) -> float:
-    """Returns the calls a second of callers that wait for their replies, for long."""
+async def _capacity(
+    bench: Bench, server: Running, message: bytes, jobs: int, seconds: float
+) -> float:
+    """Returns the calls a second of callers that wait for their replies, for so long or longer."""
     best = await bench.push_rate(server, message, jobs=jobs, callers=CALLERS) / jobs
-    calls = round(best * SECONDS / (20 if bench.quick else 2))
+    calls = round(best * seconds)
     return await post_counted(server, message, jobs=jobs, calls=calls, callers=CALLERS)
 
 

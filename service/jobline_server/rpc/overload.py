@@ -67,9 +67,9 @@ class Lateness:
         self._at = self._since = self._looked_at = float("-inf")
         self._open = 0
 
-    def is_overload(self, now: float, came: float, open_calls: Count, *, again: bool) -> bool:
+    def is_overload(self, now: float, came: float, open_calls: Count, *, by_few: bool) -> bool:
         """Returns whether that is so long, with so many calls open, that it is an overload;
-        `again`: soon after another. The next call to be served came at a time.
+        `by_few`: few are enough. The next call to be served came at a time.
         """
         if now - came < LATE_SECONDS:
             self._at = float("-inf")
@@ -84,7 +84,7 @@ class Lateness:
         before, self._open, self._looked_at = self._open, open_calls(), now
         if now - self._since < ALL_LATE_SECONDS or came < self._since:
             return False
-        least = AGAIN_CALLS_MIN if again else max(GROWTH * before, GROWING_CALLS_MIN)
+        least = AGAIN_CALLS_MIN if by_few else max(GROWTH * before, GROWING_CALLS_MIN)
         return self._open >= min(least, CALLS_MIN)
 
 
@@ -133,7 +133,7 @@ class Overload:
         now = self.now()
         again = now - self._ended_at < AGAIN_SECONDS
         by_few = again and now - self._began_by_many < AGAIN_IN_SECONDS
-        if not lateness.is_overload(now, came, open_calls, again=by_few):
+        if not lateness.is_overload(now, came, open_calls, by_few=by_few):
             return False
         if not by_few:
             self._began_by_many = now

@@ -207,6 +207,7 @@ def test_one_that_was_not_over_lasts_longer() -> None:
         return round(world.now - began, 2)
 
     found = [length() for _ in range(6)]
+    assert found == sorted(found)
     assert found[:3] == [CALM_SECONDS, 2 * CALM_SECONDS, 4 * CALM_SECONDS]
     assert found[-2:] == [CALM_SECONDS_MAX, CALM_SECONDS_MAX]
     world.now += AGAIN_SECONDS
