@@ -128,14 +128,16 @@ def _each_value(name: str, group: Group) -> tuple[list[Any], Any]:
 
 
 def ids_of(rows: Sequence[Rows]) -> tuple[Any, Any]:
-    """Returns the ids of the jobs as runs: where each begins, and how many it has."""
-    sizes = [len(each.starts) for each in rows]
-    runs = sum(sizes)
+    """Returns the ids of the jobs as runs: where each begins, and how many it has; None: all have
+    one.
+    """
     starts = np.concatenate([each.starts for each in rows])
-    counts = np.ones(runs, np.int64)
-    longer = [each.counts or () for each in rows]
-    are_longer = np.repeat(np.array(list(map(bool, longer)), np.bool_), sizes)
-    counts[are_longer] = list(chain.from_iterable(longer))
+    longer = [each.counts for each in rows]
+    if not any(longer):
+        return starts, None
+    counts = np.ones(len(starts), np.int64)
+    are_longer = np.repeat(list(map(bool, longer)), [len(each.starts) for each in rows])
+    counts[are_longer] = list(chain.from_iterable(filter(None, longer)))
     return starts, counts
 
 

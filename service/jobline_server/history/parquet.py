@@ -146,10 +146,11 @@ class ParquetFile:
         starts, counts = ids_of(group.rows)
         has_jobs = np.array([len(each.starts) > 0 for each in group.rows], np.int64)
         total = group.total
-        nulls = total - int(counts.sum())
+        nulls = total - (len(starts) if counts is None else int(counts.sum()))
         found = Statistics(nulls)
         if len(starts):
-            found = Statistics(nulls, _long(starts.min()), _long((starts + counts - 1).max()))
+            ends = starts if counts is None else starts + counts - 1
+            found = Statistics(nulls, _long(starts.min()), _long(ends.max()))
         values = _level(has_jobs, group.totals, 1) + counting(starts, counts)
         return self._chunk(Content(_IDS, DELTA, total, values, found))
 

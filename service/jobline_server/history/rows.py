@@ -45,7 +45,7 @@ class Rows:
         self.columns = columns
         self.are_shared = are_shared
         # Not as objects: these would be all over the memory by the time they are encoded.
-        self.starts = np.array(starts, np.int64)
+        self.starts = np.fromiter(starts, np.int64, len(starts))
         self.counts = counts
         self.total = (len(starts) or 1) if counts is None else sum(counts)
         self.memory_bytes = ROWS_BYTES

@@ -6,6 +6,7 @@ from array import array
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import accumulate
+from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -227,13 +228,28 @@ def test_files_have_the_rows_that_were_written(entries: list[list[Rows]]) -> Non
     )
     | st.integers(1, 400).map(lambda count: [7] * count),
     st.sampled_from([1, 2, 8, 9]),
+    st.booleans(),
 )
-def test_ids_that_jobs_ended_in_are_read_in_that_order(starts: list[int], count: int) -> None:
+def test_ids_that_jobs_ended_in_are_read_in_that_order(
+    starts: list[int], count: int, are_alone: bool
+) -> None:
     """Near each other or not, a whole block of them or not, and runs of any length."""
     ends = Rows(AT, {"event": "completed"}, starts, [count] * len(starts))
-    found = [row for rows in written([push(), ends]).values() for row in rows]
-    ids = [row["job_id"] for row in found if row["event"] == "completed"]
-    assert ids == [start + more for start in starts for more in range(count)]
+    found = completed([ends] if are_alone else [push(), ends])
+    assert found == [start + more for start in starts for more in range(count)]
+
+
+def test_many_ids_are_read_in_that_order() -> None:
+    """They are encoded in parts, the last of which ends within a block."""
+    ids = [*range(2**60, 2**60 + 40_000)]
+    Random(1).shuffle(ids)
+    assert completed([Rows(AT, {"event": "completed"}, ids)]) == ids
+
+
+def completed(rows: list[Rows]) -> list[int]:
+    """Returns the ids of completed jobs, as they are read."""
+    found = [row for rows in written(rows).values() for row in rows]
+    return [row["job_id"] for row in found if row["event"] == "completed"]
 
 
 def shown(value: Any) -> Any:
