@@ -104,22 +104,23 @@ def _data(run: EventRun) -> Iterator[bytes]:
 
 
 def _own(run: EventRun, index: int) -> dict[str, Any]:
-    """Returns what the events of one run of ids share, beside what all events share."""
+    """Returns what the events of one run of ids share, beside what all events share. As everywhere
+    in protobuf's JSON, the default is left out.
+    """
     own: dict[str, Any] = {}
-    if run.names:
+    if run.names and run.names[index]:
         own["name"] = run.names[index]
-    if run.deliveries:
+    if run.deliveries and run.deliveries[index]:
         own["delivery"] = str(run.deliveries[index])
-    if run.attempts:
+    if run.attempts and run.attempts[index]:
         own["attempt"] = run.attempts[index]
-    if run.workers:
+    if run.workers and run.workers[index]:
         own["worker"] = run.workers[index]
     if run.run_at_ms and run.run_at_ms[index]:
         at = Timestamp()
         at.FromMilliseconds(run.run_at_ms[index])
         own["runAt"] = at.ToJsonString()
-    # As everywhere in protobuf's JSON, the default is left out.
-    return {name: value for name, value in own.items() if value not in {"", "0", 0}}
+    return own
 
 
 def _dumped(values: object) -> bytes:

@@ -128,6 +128,14 @@ def test_pieces_of_a_result_have_no_id() -> None:
     assert events_in(text) == [("", MessageToDict(piece))]
 
 
+def test_a_worker_and_a_name_may_be_a_zero() -> None:
+    """Only the default is left out."""
+    run = EventRun(starts=[1, 2], counts=[1, 1], names=["", "0"], workers=["0", ""])
+    (text,) = EventText().pieces(WatchResponse(runs=[run]).SerializeToString())
+    data = [data for _, data in events_in(text)]
+    assert data == [{"jobId": "1", "worker": "0"}, {"jobId": "2", "name": "0"}]
+
+
 def test_no_text_of_an_event_ends_its_line() -> None:
     run = EventRun(shared=Event(message="a\nb\rc\u2028d\n\ndata: x"), resume_token="1.2")
     answer = WatchResponse(runs=[run]).SerializeToString()
