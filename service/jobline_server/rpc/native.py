@@ -12,7 +12,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import grpc
 from pygrpc_native import EVENT_CANCEL, NativeGrpcFront
@@ -22,7 +22,9 @@ from jobline_server.rpc.delivery import handle_untaken
 from jobline_server.rpc.errors import overload_status
 from jobline_server.rpc.guard import UnaryAnswer
 from jobline_server.rpc.limits import NATIVE_CALLS_MAX
-from jobline_server.rpc.native_calls import NativeCall, Waiting, WaitingCalls
+from jobline_server.rpc.native_backlog import OPEN_MAX, Backlog
+from jobline_server.rpc.native_calls import NativeCall, Waiting
+from jobline_server.rpc.native_lines import PLACES, SETTLES_AT_ONCE, Line, RefusableLine
 from jobline_server.rpc.native_refusals import Refusals
 from jobline_server.rpc.tls.callers import MARK, MARK_BYTES, DoorCallers
 from jobline_server.rpc.unread import UnreadReplies
@@ -30,9 +32,10 @@ from jobline_server.rpc.unread import UnreadReplies
 # Calls taken from the front in one batch: as many as there are, as the thread that takes them must
 # wait for the loop each time.
 TAKEN_AT_ONCE = 1_024
-# These are taken in an overload, too: what they end makes room, and a supervisor that hears nothing
-# would end the server.
-SPARED = ("/Ack", "/Fail", "/Release", "/Extend", "/Check")
+# These are taken in an overload, too: what they end makes room. A supervisor that hears nothing
+# would end the server, so its calls do not even wait.
+SETTLES = ("/Ack", "/Fail", "/Release", "/Extend")
+HEALTH = ("/Check",)
 # At a stop: how long callers have to read their replies, and how often the unread are counted.
 READING_SECONDS_MAX = 1.0
 COUNT_SECONDS = 0.005
@@ -45,6 +48,18 @@ UNMARKED = "the connection of this call is not known"
 # What the front takes as a status: made once, as it is for those that cannot be served.
 _refusal = overload_status(RETRY_AFTER_MS)
 OVERLOADED = (_refusal.code.value[0], _refusal.message, [*_refusal.metadata])
+
+
+class _Method(NamedTuple):
+    """A method, and how its calls enter their line: in an overload, for which there is room then,
+    and else. Those that are spared are never refused.
+    """
+
+    path: str
+    answer: UnaryAnswer
+    line: Line
+    is_spared: bool
+    enter: tuple[Callable[[Waiting], None], Callable[[Waiting], None]]
 
 
 class NativePort:
@@ -66,7 +81,7 @@ class NativePort:
             address,
             [],
             call_details=True,  # else it does not report cancelled calls
-            metrics=True,  # for `UnreadReplies`
+            metrics=True,  # for `UnreadReplies` and `Backlog`
             keepalive_time_ms=options["grpc.keepalive_time_ms"],
             keepalive_timeout_ms=options["grpc.keepalive_timeout_ms"],
             keepalive_permit_without_calls=bool(options["grpc.keepalive_permit_without_calls"]),
@@ -76,14 +91,15 @@ class NativePort:
         )
         self._reads_metadata = reads_metadata or callers is not None
         self._callers = callers
-        self._answers = list(answers.items())
-        self._is_spared = [path.endswith(SPARED) for path, _ in self._answers]
         self._admission = admission
         self._message_bytes_max = options["grpc.max_receive_message_length"]
         self._calls: dict[int, NativeCall] = {}
+        self._backlog = Backlog(self._front)
         self._unread = UnreadReplies(self._front, self._calls, admission)
         overload = admission.overload
-        self._waiting = WaitingCalls(overload, self._begin, self._refuse_waiting, self._unanswered)
+        self._settles = Line(PLACES, SETTLES_AT_ONCE, self._serve, overload.now)
+        self._others = RefusableLine(overload, self._serve, self._refuse_waiting, self._unanswered)
+        self._methods = [self._method(path, answer) for path, answer in answers.items()]
         self._refusals = Refusals(lambda number: self._front.fail(number, *OVERLOADED))
         overload.held.append(self._refusals.__len__)
         # Methods of calls that were refused and are not counted yet.
@@ -93,10 +109,18 @@ class NativePort:
         self.number: int = self._front.bound_port
         """The number of the port; 0 for a socket."""
 
+    def _method(self, path: str, answer: UnaryAnswer) -> _Method:
+        settles, others = self._settles, self._others
+        if path.endswith(HEALTH):
+            return _Method(path, answer, settles, is_spared=True, enter=(settles.begin,) * 2)
+        if path.endswith(SETTLES):
+            return _Method(path, answer, settles, is_spared=True, enter=(settles.enter,) * 2)
+        return _Method(path, answer, others, is_spared=False, enter=(others.begin, others.add))
+
     def start(self, streams: Path) -> None:
         """Starts taking calls; all but unary ones go to the socket `streams`."""
         self._front.set_fallback(str(streams))
-        self._front.add_methods([(path, False) for path, _ in self._answers])
+        self._front.add_methods([(each.path, False) for each in self._methods])
         self._front.start()
         threading.Thread(target=self._receive, name="jobline-native", daemon=True).start()
 
@@ -115,9 +139,9 @@ class NativePort:
                 return
 
     def _take(self, events: Sequence[tuple[Any, ...]], came: float) -> None:
-        calls, overload, room = self._calls, self._admission.overload, 0
+        calls, methods, overload, room = self._calls, self._methods, self._admission.overload, 0
         if not overload.is_over:
-            room = overload.room(came, self._waiting.serving(), self._open_calls)
+            room = overload.room(came, self._others.serving(), self._is_behind)
         most = room
         for kind, number, method, raw, peer in events:
             if kind == EVENT_CANCEL:
@@ -127,25 +151,18 @@ class NativePort:
             elif len(raw) > self._message_bytes_max:
                 message = f"a message has at most {self._message_bytes_max} bytes, not {len(raw)}"
                 self._fail(number, grpc.StatusCode.RESOURCE_EXHAUSTED, message)
-            elif overload.is_over or room or self._is_spared[method]:
-                path, answer = self._answers[method]
-                calls[number] = call = NativeCall(path, answer, peer)
-                one = Waiting(number, method, call, raw, came)
-                if overload.is_over and not self._is_spared[method]:
-                    self._waiting.add(one)
-                else:
-                    room -= not self._is_spared[method]
-                    self._waiting.begin(one)
+            elif overload.is_over or room or methods[method].is_spared:
+                own = methods[method]
+                calls[number] = call = NativeCall(own.path, own.answer, peer, own.line)
+                own.enter[overload.is_over](Waiting(number, method, call, raw, came))
+                room -= bool(room and not own.is_spared)
             else:
                 self._refuse(number, method)
         if not overload.is_over:
             overload.note(most - room, len(self._refused))
         if self._refused:
             self._count_refused()
-        self._waiting.go_on()
-
-    def _begin(self, one: Waiting) -> None:
-        one.call.task = self._loop.create_task(self._serve(one.number, one.call, one.raw))
+        self._others.go_on()
 
     def _refuse(self, number: int, method: int) -> None:
         self._refused.append(method)
@@ -160,7 +177,7 @@ class NativePort:
     def _count_refused(self) -> None:
         """Counts all at once: to count is as much work as to refuse."""
         for method, calls in Counter(self._refused).items():
-            self._admission.overload.count(self._answers[method][0], calls)
+            self._admission.overload.count(self._methods[method].path, calls)
         self._refused.clear()
 
     def _cancel(self, number: int) -> None:
@@ -169,26 +186,31 @@ class NativePort:
             self._refusals.forget(number)
             return
         if call.task is None:
-            self._waiting.give_up(call)
+            call.line.give_up(call)
             del self._calls[number]
             return
         call.is_cancelled = True
         call.task.cancel()
         if not call.has_begun:  # its task never runs, and cannot do this
             del self._calls[number]
-            self._waiting.end(call)
+            call.line.end(call)
             call.task = None
 
     def _unanswered(self) -> int:
-        """Returns how many calls are not answered yet, without those that wait for jobs."""
-        return len(self._calls) - self._admission.pulls.count_of(self)
+        """Returns how many calls are not answered yet, without settles and those that wait for
+        jobs.
+        """
+        return self._others.unanswered() - self._admission.pulls.count_of(self)
 
-    def _open_calls(self) -> int:
-        """Returns how many calls are open, replies that are not sent yet included; without those
-        that wait for jobs, or for their refusals.
+    def _is_behind(self) -> bool:
+        """Returns whether the transport has much to read and to send. What is open waits for it,
+        but for settles that are not answered yet, and calls that wait for jobs, or for their
+        refusals.
         """
         waiting = self._admission.pulls.count_of(self) + len(self._refusals)
-        return self._unread.open_calls() - waiting
+        waiting += self._settles.unanswered()
+        is_much = self._backlog.open_calls() - waiting >= OPEN_MAX
+        return is_much and self._backlog.are_slow(self._admission.overload.now())
 
     def _take_details(self, events: Sequence[tuple[Any, ...]], came: float) -> None:
         self._take([event[:5] for event in events], came)
@@ -218,7 +240,7 @@ class NativePort:
                 self._fail(number, grpc.StatusCode.CANCELLED, "the call was given up")
         finally:
             del self._calls[number]
-            self._waiting.end(call)
+            call.line.end(call)
 
     def _fail(self, number: int, code: grpc.StatusCode, message: str) -> None:
         self._front.fail(number, code.value[0], message)
@@ -227,7 +249,9 @@ class NativePort:
         """Takes no more calls, waits up to `grace_seconds` for open ones, then cancels them."""
         self._is_ending = True
         self._refusals.tell_all()
-        for one in self._waiting.take_all():
+        for one in self._settles.take_all():
+            self._settles.begin(one)
+        for one in self._others.take_all():
             del self._calls[one.number]
             self._fail(one.number, grpc.StatusCode.UNAVAILABLE, ENDING)
         tasks = [call.task for call in self._calls.values() if call.task is not None]

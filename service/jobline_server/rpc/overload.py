@@ -6,8 +6,8 @@ done for nobody. So once calls have begun late for a while, only as many are acc
 soon, and the others are refused with TOO_MANY_CALLS, which costs a part of a push. Those that
 already wait are refused, too: else each call would go on waiting behind them.
 
-A refusal is a reply, too, and the transport shares the processor: if it has many calls open, from
-their first byte to the last one of their reply, it is left more of the time.
+A refusal is a reply, too, and the transport shares the processor: if it is behind with what it has
+to read and to send, it is left more of the time.
 
 A crowd that comes at once, after a process stood still perhaps, is no overload: those who come
 after it are not late. Nor are a few callers with large calls, who wait for their replies.
@@ -33,16 +33,16 @@ LATE_SECONDS = 0.025
 ALL_LATE_SECONDS = 0.05
 CALLS_MIN = 1_000
 GROWING_CALLS_MIN = 256
-# From one look at the open calls to the next, after half of that time.
+# From one look at the open calls to the next, after half of that time; and within a longer one.
 GROWTH = 1.25
+SLOW_GROWTH, SLOW_GROWTH_SECONDS = 1.5, 0.5
 # Soon after the last overload so many are enough, as those who made it have not gone; but not for
 # longer than this: as many callers who wait for their replies would have them follow each other.
 AGAIN_CALLS_MIN = 128
 AGAIN_IN_SECONDS = 10.0
-# In an overload, so many are served at once, as refusals take a third of a core; unless as many
-# as the second number are open in the transport, too: then some are, however many are refused.
+# In an overload, so many are served at once, as refusals take a third of a core; unless the
+# transport is behind: then some are, however many are refused.
 SERVED_MAX = 48
-OPEN_MAX = 256
 SERVED_MIN = 8
 # It is over once few were refused for so long, beside those accepted, and few wait to be told so.
 # Not once none are: what is accepted does not wait, so some of a burst are refused at any rate.
@@ -61,11 +61,11 @@ Count = Callable[[], int]
 class Lateness:
     """How long all calls of one port have been late: they wait behind each other alone."""
 
-    __slots__ = ("_at", "_looked_at", "_open", "_since")
+    __slots__ = ("_at", "_least", "_least_since", "_looked_at", "_open", "_since")
 
     def __init__(self) -> None:
-        self._at = self._since = self._looked_at = float("-inf")
-        self._open = 0
+        self._at = self._since = self._looked_at = self._least_since = float("-inf")
+        self._open = self._least = 0
 
     def is_overload(self, now: float, came: float, open_calls: Count, *, by_few: bool) -> bool:
         """Returns whether that is so long, with so many calls open, that it is an overload;
@@ -84,7 +84,11 @@ class Lateness:
         before, self._open, self._looked_at = self._open, open_calls(), now
         if now - self._since < ALL_LATE_SECONDS or came < self._since:
             return False
-        least = AGAIN_CALLS_MIN if by_few else max(GROWTH * before, GROWING_CALLS_MIN)
+        if self._least_since < self._since or now - self._least_since >= SLOW_GROWTH_SECONDS:
+            self._least, self._least_since = self._open, now
+        self._least = min(self._least, self._open)
+        grown = min(GROWTH * before, SLOW_GROWTH * self._least)
+        least = AGAIN_CALLS_MIN if by_few else max(grown, GROWING_CALLS_MIN)
         return self._open >= min(least, CALLS_MIN)
 
 
@@ -145,10 +149,10 @@ class Overload:
         LOG.warning("overload: calls are refused", late_seconds=round(now - came, 3))
         return True
 
-    def room(self, came: float, serving: int, open_calls: Count) -> int:
+    def room(self, came: float, serving: int, is_behind: Callable[[], bool]) -> int:
         """Returns how many calls that came at a time may begin in an overload; the others are
-        refused. `serving`: those that are served; `open_calls` also counts what the
-        transport has to send, and takes a tenth of a millisecond.
+        refused. `serving`: those that are served; `is_behind`: whether the transport is, which
+        takes a tenth of a millisecond to say.
         """
         now = self.now()
         if now - self._began_looking >= self._calm_seconds:
@@ -158,7 +162,7 @@ class Overload:
             self._look_again(now)
         self._last_came = now
         room = SERVED_MAX - serving
-        if room > 0 and (now - came >= LATE_SECONDS or open_calls() >= OPEN_MAX):
+        if room > 0 and (now - came >= LATE_SECONDS or is_behind()):
             room = SERVED_MIN - serving
         return max(room, 0)
 

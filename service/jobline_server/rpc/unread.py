@@ -52,13 +52,6 @@ class UnreadReplies:
         self.recount()
         return self._calls
 
-    def open_calls(self) -> int:
-        """Returns how many calls have begun and are not read to their end."""
-        return sum(
-            counts["started"] - sum(of_code["count"] for of_code in counts["status"].values())
-            for counts in (self._front.metrics() or {})["methods"].values()
-        )
-
     def recount(self) -> None:
         """Recounts the unread replies and their bytes."""
         in_hand = Counter(call.path for call in self._in_hand.values())

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from grpc import aio
 
-from jobline_server.rpc import native_calls
 from jobline_server.rpc.admission import Admission
 from jobline_server.rpc.overload import Count, Lateness
 from jobline_server.rpc.transport import channel_options
@@ -88,16 +87,16 @@ async def test_a_call_that_is_given_up_while_it_waits_is_never_served(
         return False
 
     monkeypatch.setattr("jobline_server.rpc.overload.Overload.begins", begins)
-    monkeypatch.setattr(native_calls, "PLACES", 0)
     path = f"unix:{tmp_path}/one"
     port = native.NativePort(path, {CALL: call}, dict(channel_options(1 << 20)), Admission())
+    port._others._places = 0
     port.start(tmp_path / "none")
     async with aio.insecure_channel(path) as channel:
         given_up = asyncio.create_task(make_call(channel, CALL, b"given up"))
         await came.wait()
         given_up.cancel()
         await gone.wait()
-        monkeypatch.setattr(native_calls, "PLACES", 1)
+        port._others._places = 1
         await make_call(channel, CALL, b"last")
     assert served == [b"last"]
     await port.end_calls(1.0)

@@ -16,7 +16,6 @@ from jobline_server.rpc.overload import (
     GROWING_CALLS_MIN,
     LATE_SECONDS,
     LONG_SECONDS,
-    OPEN_MAX,
     SERVED_MAX,
     SERVED_MIN,
     Lateness,
@@ -41,9 +40,9 @@ class World:
         self.now += 0.01
         return self.overload.begins(self.lateness, self.now - waited, lambda: open_calls)
 
-    def room(self, waited: float = 0.001, serving: int = 0, open_calls: int = 0) -> int:
+    def room(self, waited: float = 0.001, serving: int = 0, is_behind: bool = False) -> int:
         self.now += 0.01
-        return self.overload.room(self.now - waited, serving, lambda: open_calls)
+        return self.overload.room(self.now - waited, serving, lambda: is_behind)
 
     def overloaded(self) -> World:
         """After calls were late for long."""
@@ -104,6 +103,16 @@ def test_a_few_hundred_callers_are_one_once_they_are_ever_more() -> None:
     assert world.now - began < 0.5
 
 
+def test_those_of_a_flood_that_the_server_can_nearly_do_are_one_soon() -> None:
+    """A tenth more than it does, of which each call waits a little longer than the one before."""
+    world = World()
+    began = world.now
+    found = [world.next_begins(0.05, 400 + 15 * index) for index in range(30)]
+    assert any(found)
+    assert found.index(True) * 15 + 400 < 0.8 * CALLS_MIN
+    assert world.now - began < 0.5
+
+
 @pytest.mark.parametrize("growth", [0, 2])
 def test_they_are_none_while_they_are_as_many_as_before(growth: int) -> None:
     world = World()
@@ -126,12 +135,12 @@ def test_in_an_overload_as_many_are_accepted_as_are_done_soon() -> None:
     assert world.room(serving=SERVED_MAX + 50) == 0
 
 
-@pytest.mark.parametrize(("waited", "open_calls"), [(LATE_SECONDS, 0), (0.001, OPEN_MAX)])
-def test_a_few_are_served_however_many_are_refused(waited: float, open_calls: int) -> None:
+@pytest.mark.parametrize(("waited", "is_behind"), [(LATE_SECONDS, False), (0.001, True)])
+def test_a_few_are_served_however_many_are_refused(waited: float, is_behind: bool) -> None:
     """Else callers that go on at that rate would have nothing served at all."""
     world = World().overloaded()
-    assert world.room(waited, 0, open_calls) == SERVED_MIN
-    assert world.room(waited, SERVED_MIN, open_calls) == 0
+    assert world.room(waited, 0, is_behind) == SERVED_MIN
+    assert world.room(waited, SERVED_MIN, is_behind) == 0
 
 
 def test_it_is_over_after_some_calm(monkeypatch: pytest.MonkeyPatch) -> None:

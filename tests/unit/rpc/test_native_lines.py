@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Coroutine
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
-from jobline_server.rpc import native_calls
-from jobline_server.rpc.native_calls import (
+from jobline_server.rpc import native_lines
+from jobline_server.rpc.native_calls import NativeCall, Waiting
+from jobline_server.rpc.native_lines import (
     COUNTED_SECONDS,
     IDLE_LATE_SECONDS,
     IDLE_SECONDS,
     TOGETHER_SECONDS,
-    NativeCall,
-    Waiting,
-    WaitingCalls,
+    Line,
+    RefusableLine,
 )
 from jobline_server.rpc.overload import CALLS_MIN, Overload
 from jobline_server.telemetry.calls import CallMeters
@@ -39,11 +41,11 @@ class World:
         self.overload = Overload(CallMeters(), self._clock)
         self.waiting = self.port()
 
-    def port(self) -> WaitingCalls:
+    def port(self) -> RefusableLine:
         """The calls of one more port."""
-        return WaitingCalls(
+        return RefusableLine(
             self.overload,
-            self._begin,
+            self._serve,
             lambda calls: self.refused.extend(one.number for one in calls),
             lambda: self.open_calls,
         )
@@ -52,24 +54,31 @@ class World:
         self.now += self.step
         return self.now
 
-    def _begin(self, one: Waiting) -> None:
-        self.begun.append(one.number)
+    async def _served(self) -> None:
         self.beginnings.release()
 
-    def come(self, *numbers: int, port: WaitingCalls | None = None) -> dict[int, NativeCall]:
+    def _serve(self, number: int, _call: NativeCall, _raw: bytes) -> Coroutine[Any, Any, None]:
+        self.begun.append(number)
+        return self._served()
+
+    def come(self, *numbers: int, port: Line | None = None) -> dict[int, NativeCall]:
         """So many calls come in one batch."""
         waiting = self.waiting if port is None else port
-        calls = {number: NativeCall("/a.B/C", answer, "peer") for number in numbers}
+        calls = {number: NativeCall("/a.B/C", answer, "peer", waiting) for number in numbers}
         self.calls |= calls
         for number, call in calls.items():
             waiting.add(Waiting(number, 0, call, b"", self.now))
         waiting.go_on()
         return calls
 
+    def settles(self) -> Line:
+        """A line of settles."""
+        return Line(AT_ONCE, AT_ONCE, self._serve, self._clock)
+
     async def end(self, *numbers: int) -> None:
         """So many calls end in one iteration."""
         for number in numbers:
-            self.waiting.end(self.calls[number])
+            self.calls[number].line.end(self.calls[number])
         await asyncio.sleep(0)
 
     async def overloaded(self) -> World:
@@ -88,10 +97,12 @@ async def answer(_raw: bytes, _context: object) -> bytes:
 
 
 @pytest.fixture
-async def world(monkeypatch: pytest.MonkeyPatch) -> World:
-    monkeypatch.setattr(native_calls, "PLACES", AT_ONCE)
-    monkeypatch.setattr(native_calls, "REFUSED_AT_ONCE", REFUSED)
-    return World()
+async def world(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
+    monkeypatch.setattr(native_lines, "PLACES", AT_ONCE)
+    monkeypatch.setattr(native_lines, "REFUSED_AT_ONCE", REFUSED)
+    world = World()
+    yield world
+    world.waiting.take_all()  # else it would look for room as long as the loop runs
 
 
 async def test_few_calls_begin_at_once(world: World) -> None:
@@ -155,10 +166,10 @@ async def test_a_call_that_lasts_is_counted_no_more(world: World) -> None:
 
 @pytest.mark.parametrize("is_slow", [False, True])
 async def test_calls_that_never_wait_leave_nothing(world: World, is_slow: bool) -> None:
-    """Settles and health, for weeks, whether they overlap or not."""
+    """Health, for weeks, whether they overlap or not."""
     before: list[NativeCall] = []
     for number in range(1_000):
-        call = NativeCall("/a.B/Ack", answer, "peer")
+        call = NativeCall("/a.B/Check", answer, "peer", world.waiting)
         world.waiting.begin(Waiting(number, 0, call, b"", world.now))
         for ended in before if is_slow else [call]:
             world.waiting.end(ended)
@@ -212,6 +223,20 @@ async def test_a_port_where_nobody_waits_hides_no_overload_of_another(world: Wor
         assert world.now < 110
     assert world.begun[-1] == 1_000
     assert 1_000 not in world.refused
+
+
+async def test_settles_wait_for_each_other_alone_and_are_never_refused(world: World) -> None:
+    """Any number of them would keep others from beginning, which would not even be late."""
+    settles = world.settles()
+    world.come(*range(200, 207), port=settles)
+    world.come(10, 11)
+    assert world.begun == [200, 201, 202, 10, 11]
+    assert (settles.unanswered(), world.waiting.unanswered()) == (7, 2)
+    world.overload.is_over = False
+    await world.end(200, 201)
+    assert world.begun[-2:] == [203, 204]
+    assert settles.unanswered() == 5
+    assert not {*world.refused} & {*range(200, 207)}
 
 
 async def test_at_a_stop_nothing_more_begins(world: World) -> None:

@@ -1,0 +1,232 @@
+"""Unary calls of the native transport, from when they come until they are answered.
+
+If all calls began as they come, a busy loop would have ever more of them under way, all would be
+late together, and an overload would be seen only once hundreds are. So no more are served at once
+than keep the processor busy. The others wait here until one of these ends, where an overload finds
+them not begun and can refuse them.
+
+What is served may wait for something else than the processor: a slow disk, jobs, an operator's
+call that takes a minute. So more begin whenever the loop has nothing to do, and in an overload a
+call that lasts is not counted any more.
+
+Settles are never refused, as what they end makes room. They have a line and places of their own:
+else any number of them would keep all others from beginning. Few of them begin in an iteration of
+the loop, which others wait for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from jobline_server.rpc.native_calls import NativeCall, Serve, Waiting
+from jobline_server.rpc.overload import Lateness, Overload
+
+# So many calls of a line are served at once, which is enough for one commit.
+PLACES = 64
+# So many settles begin in an iteration.
+SETTLES_AT_ONCE = 16
+# A call counts as served for so long, unless it ends before.
+COUNTED_SECONDS = 0.25
+# Those that begin within this time are counted together.
+TOGETHER_SECONDS = 0.005
+# The loop has nothing to do if a timer for the first time fires less than the second one late: an
+# iteration of a busy loop takes longer.
+IDLE_SECONDS = 0.002
+IDLE_LATE_SECONDS = 0.0015
+# Calls that are refused in an iteration: each takes about 20 µs.
+REFUSED_AT_ONCE = 256
+
+
+class Batch:
+    """Calls that began about one time: how many are not answered, and whether these count."""
+
+    __slots__ = ("at", "calls", "is_counted")
+
+    def __init__(self, at: float) -> None:
+        self.at = at
+        self.calls = 0
+        self.is_counted = True
+
+
+class Line:
+    """Calls of one port that wait in their order, and the count of those that are served, at most
+    `places` unless the loop has nothing to do; up to `at_once` of them begin in an iteration.
+    `serve` serves one, in a task.
+    """
+
+    __slots__ = (
+        "_at_once",
+        "_batches",
+        "_begun",
+        "_given_up",
+        "_is_going_on",
+        "_loop",
+        "_now",
+        "_places",
+        "_serve",
+        "_served",
+        "_timer",
+        "_waiting",
+    )
+
+    def __init__(self, places: int, at_once: int, serve: Serve, now: Callable[[], float]) -> None:
+        self._places = places
+        self._at_once = at_once
+        self._serve = serve
+        self._now = now
+        self._loop = asyncio.get_running_loop()
+        self._waiting: deque[Waiting] = deque()
+        # Of these, those whose callers are gone.
+        self._given_up = 0
+        # Calls that are not answered; of these, those of the batches that are counted.
+        self._begun = 0
+        self._served = 0
+        self._batches: deque[Batch] = deque()
+        self._is_going_on = False
+        self._timer: asyncio.TimerHandle | None = None
+
+    def __len__(self) -> int:
+        return len(self._waiting) - self._given_up
+
+    def unanswered(self) -> int:
+        """Returns how many calls are not answered, those that have not begun included."""
+        return len(self) + self._begun
+
+    def add(self, call: Waiting) -> None:
+        """Adds a call; `go_on` begins it once those before it have begun."""
+        self._waiting.append(call)
+
+    def enter(self, call: Waiting) -> None:
+        """Begins a call if there is room and nobody waits; else it waits."""
+        if self._waiting or self._served >= self._at_once:
+            self._waiting.append(call)
+            self._go_on_soon()
+        else:
+            self.begin(call)
+
+    def give_up(self, call: NativeCall) -> None:
+        """Notes that the caller of one that waits is gone: it never begins."""
+        call.is_cancelled = True
+        self._given_up += 1
+
+    def go_on(self) -> None:
+        """Begins those for which there is room."""
+        waiting = self._waiting
+        if not waiting or self._is_going_on:
+            return
+        room = self._places - self._served
+        if room < len(waiting):
+            room = self._places - self.serving()
+        for one in self._next(min(room, self._at_once)):
+            self.begin(one)
+        if waiting and room > self._at_once:
+            self._go_on_soon()
+        elif waiting and self._timer is None:
+            due = self._now() + IDLE_SECONDS
+            self._timer = self._loop.call_later(IDLE_SECONDS, self._begin_if_idle, due)
+
+    def begin(self, one: Waiting) -> None:
+        """Begins a call, whoever waits."""
+        batches, now = self._batches, self._now()
+        if not batches or (batches[-1].calls and now - batches[-1].at >= TOGETHER_SECONDS):
+            self.serving()  # else only calls that never wait would leave ever more of them
+            batches.append(Batch(now))
+        one.call.batch = batch = batches[-1]
+        if not batch.calls:
+            batch.at = now
+        batch.calls += 1
+        self._begun += 1
+        self._served += 1
+        one.call.task = self._loop.create_task(self._serve(one.number, one.call, one.raw))
+
+    def end(self, call: NativeCall) -> None:
+        """Makes room in the place of a call that had begun."""
+        if call.batch is not None:
+            call.batch.calls -= 1
+            self._begun -= 1
+            self._served -= call.batch.is_counted
+        if self._waiting:
+            self._go_on_soon()
+
+    def serving(self) -> int:
+        """Returns how many calls are served."""
+        batches, now = self._batches, self._now()
+        while batches and (not batches[0].calls or now - batches[0].at >= COUNTED_SECONDS):
+            batch = batches.popleft()
+            batch.is_counted = False
+            self._served -= batch.calls
+        return self._served
+
+    def take_all(self) -> list[Waiting]:
+        """Removes and returns all that have not begun."""
+        return self._next(len(self._waiting))
+
+    def _go_on_soon(self) -> None:
+        """In the next iteration, once, however many calls end in this one."""
+        if not self._is_going_on:
+            self._is_going_on = True
+            self._loop.call_soon(self._go_on_now)
+
+    def _go_on_now(self) -> None:
+        self._is_going_on = False
+        self.go_on()
+
+    def _begin_if_idle(self, due: float) -> None:
+        self._timer = None
+        if self._now() - due < IDLE_LATE_SECONDS:
+            for one in self._next(self._places):
+                self.begin(one)
+        self.go_on()
+
+    def _next(self, count: int) -> list[Waiting]:
+        """Removes up to `count` calls, and returns those that were not given up."""
+        waiting = self._waiting
+        taken = [waiting.popleft() for _ in range(min(count, len(waiting)))]
+        found = [one for one in taken if not one.call.is_cancelled]
+        self._given_up -= len(taken) - len(found)
+        return found
+
+
+class RefusableLine(Line):
+    """Those that an overload refuses: `refuse` takes them from here; `count_open` counts those that
+    are not answered yet.
+    """
+
+    __slots__ = ("_count_open", "_lateness", "_overload", "_refuse")
+
+    def __init__(
+        self,
+        overload: Overload,
+        serve: Serve,
+        refuse: Callable[[Sequence[Waiting]], None],
+        count_open: Callable[[], int],
+    ) -> None:
+        super().__init__(PLACES, PLACES, serve, overload.now)
+        self._overload = overload
+        self._lateness = Lateness()
+        self._refuse = refuse
+        self._count_open = count_open
+
+    def go_on(self) -> None:
+        """Begins those for which there is room, or refuses some if it is an overload."""
+        waiting, overload = self._waiting, self._overload
+        if not waiting or self._is_going_on:
+            return
+        # In an overload only those begin that have not waited.
+        if not overload.is_over or overload.begins(
+            self._lateness, waiting[0].came, self._count_open
+        ):
+            self._refuse(self._next(REFUSED_AT_ONCE))
+            if waiting:
+                self._go_on_soon()
+            return
+        super().go_on()
+
+    def _begin_if_idle(self, due: float) -> None:
+        if self._overload.is_over:
+            super()._begin_if_idle(due)
+        else:
+            self._timer = None
+            self.go_on()
