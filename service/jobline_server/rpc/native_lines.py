@@ -9,6 +9,10 @@ What is served may wait for something else than the processor: a slow disk, jobs
 call that takes a minute. So more begin whenever the loop has nothing to do, and in an overload a
 call that lasts is not counted any more.
 
+While calls wait the loop always has something to do, and the thread that commits, which needs the
+interpreter for a moment between any two of its steps, waits for it each time. So it is given it
+sooner then: after half a millisecond in place of five.
+
 Settles are never refused, as what they end makes room. They have a line and places of their own:
 else any number of them would keep all others from beginning. Few of them begin in an iteration of
 the loop, which others wait for.
@@ -17,6 +21,7 @@ the loop, which others wait for.
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections import deque
 from collections.abc import Callable, Sequence
 
@@ -27,6 +32,8 @@ from jobline_server.rpc.overload import Lateness, Overload
 PLACES = 64
 # So many settles begin in an iteration.
 SETTLES_AT_ONCE = 16
+# When a thread that waits for the interpreter is given it, usually and while calls wait.
+SWITCH_SECONDS, SWITCH_SOON_SECONDS = sys.getswitchinterval(), 0.0005
 # A call counts as served for so long, unless it ends before.
 COUNTED_SECONDS = 0.25
 # Those that begin within this time are counted together.
@@ -123,9 +130,10 @@ class Line:
             self.begin(one)
         if waiting and room > self._at_once:
             self._go_on_soon()
-        elif waiting and self._timer is None:
+        if waiting and self._timer is None:
+            sys.setswitchinterval(SWITCH_SOON_SECONDS)
             due = self._now() + IDLE_SECONDS
-            self._timer = self._loop.call_later(IDLE_SECONDS, self._begin_if_idle, due)
+            self._timer = self._loop.call_later(IDLE_SECONDS, self._look_again, due)
 
     def begin(self, one: Waiting) -> None:
         """Begins a call, whoever waits."""
@@ -161,6 +169,10 @@ class Line:
 
     def take_all(self) -> list[Waiting]:
         """Removes and returns all that have not begun."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+            sys.setswitchinterval(SWITCH_SECONDS)
         return self._next(len(self._waiting))
 
     def _go_on_soon(self) -> None:
@@ -173,12 +185,16 @@ class Line:
         self._is_going_on = False
         self.go_on()
 
-    def _begin_if_idle(self, due: float) -> None:
+    def _look_again(self, due: float) -> None:
         self._timer = None
+        sys.setswitchinterval(SWITCH_SECONDS)
+        self._begin_if_idle(due)
+        self.go_on()
+
+    def _begin_if_idle(self, due: float) -> None:
         if self._now() - due < IDLE_LATE_SECONDS:
             for one in self._next(self._places):
                 self.begin(one)
-        self.go_on()
 
     def _next(self, count: int) -> list[Waiting]:
         """Removes up to `count` calls, and returns those that were not given up."""
@@ -227,6 +243,3 @@ class RefusableLine(Line):
     def _begin_if_idle(self, due: float) -> None:
         if self._overload.is_over:
             super()._begin_if_idle(due)
-        else:
-            self._timer = None
-            self.go_on()

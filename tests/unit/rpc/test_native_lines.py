@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Coroutine
 from itertools import pairwise
 from typing import Any
@@ -148,6 +149,21 @@ async def test_none_begin_while_the_loop_is_busy(world: World) -> None:
     while world.now < began + COUNTED_SECONDS / 2:  # noqa: ASYNC110  # it is the timer that looks
         await asyncio.sleep(IDLE_SECONDS)
     assert world.begun == [0, 1, 2]
+
+
+async def test_while_calls_wait_threads_get_the_interpreter_soon(world: World) -> None:
+    """Else the loop, which always has something to do then, keeps it from the commits."""
+    before = sys.getswitchinterval()
+    world.step = IDLE_SECONDS + IDLE_LATE_SECONDS
+    world.come(*range(4))
+    assert sys.getswitchinterval() < before / 2
+    await world.end(0)
+    while sys.getswitchinterval() < before:  # noqa: ASYNC110  # it is the timer that looks
+        await asyncio.sleep(IDLE_SECONDS)
+    world.come(*range(10, 20))
+    assert sys.getswitchinterval() < before / 2
+    world.waiting.take_all()
+    assert sys.getswitchinterval() == before
 
 
 async def test_a_call_that_lasts_is_counted_no_more(world: World) -> None:
