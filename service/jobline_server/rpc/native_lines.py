@@ -32,6 +32,8 @@ from jobline_server.rpc.overload import Lateness, Overload
 PLACES = 64
 # So many settles begin in an iteration.
 SETTLES_AT_ONCE = 16
+# Of the messages of calls that wait in a line.
+WAITING_BYTES_MAX = 256 << 20
 # When a thread that waits for the interpreter is given it, usually and while calls wait.
 SWITCH_SECONDS, SWITCH_SOON_SECONDS = sys.getswitchinterval(), 0.0005
 # A call counts as served for so long, unless it ends before.
@@ -67,6 +69,7 @@ class Line:
         "_at_once",
         "_batches",
         "_begun",
+        "_bytes",
         "_given_up",
         "_is_going_on",
         "_loop",
@@ -85,8 +88,9 @@ class Line:
         self._now = now
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[Waiting] = deque()
-        # Of these, those whose callers are gone.
+        # Of these, those whose callers are gone; and the bytes of all.
         self._given_up = 0
+        self._bytes = 0
         # Calls that are not answered; of these, those of the batches that are counted.
         self._begun = 0
         self._served = 0
@@ -102,13 +106,20 @@ class Line:
         return len(self) + self._begun
 
     def add(self, call: Waiting) -> None:
-        """Adds a call; `go_on` begins it once those before it have begun."""
-        self._waiting.append(call)
+        """Adds a call; `go_on` begins it once those before it have begun. It begins at once if all
+        have too many bytes, and admission, which counts those of calls that began, refuses it.
+        """
+        self._bytes += len(call.raw)
+        if self._bytes > WAITING_BYTES_MAX:
+            self._bytes -= len(call.raw)
+            self.begin(call)
+        else:
+            self._waiting.append(call)
 
     def enter(self, call: Waiting) -> None:
         """Begins a call if there is room and nobody waits; else it waits."""
         if self._waiting or self._served >= self._at_once:
-            self._waiting.append(call)
+            self.add(call)
             self._go_on_soon()
         else:
             self.begin(call)
@@ -198,10 +209,14 @@ class Line:
 
     def _next(self, count: int) -> list[Waiting]:
         """Removes up to `count` calls, and returns those that were not given up."""
-        waiting = self._waiting
-        taken = [waiting.popleft() for _ in range(min(count, len(waiting)))]
-        found = [one for one in taken if not one.call.is_cancelled]
-        self._given_up -= len(taken) - len(found)
+        waiting, found = self._waiting, list[Waiting]()
+        for _ in range(min(count, len(waiting))):
+            one = waiting.popleft()
+            self._bytes -= len(one.raw)
+            if one.call.is_cancelled:
+                self._given_up -= 1
+            else:
+                found.append(one)
         return found
 
 

@@ -62,13 +62,15 @@ class World:
         self.begun.append(number)
         return self._served()
 
-    def come(self, *numbers: int, port: Line | None = None) -> dict[int, NativeCall]:
+    def come(
+        self, *numbers: int, port: Line | None = None, raw: bytes = b""
+    ) -> dict[int, NativeCall]:
         """So many calls come in one batch."""
         waiting = self.waiting if port is None else port
         calls = {number: NativeCall("/a.B/C", answer, "peer", waiting) for number in numbers}
         self.calls |= calls
         for number, call in calls.items():
-            waiting.add(Waiting(number, 0, call, b"", self.now))
+            waiting.add(Waiting(number, 0, call, raw, self.now))
         waiting.go_on()
         return calls
 
@@ -193,6 +195,20 @@ async def test_calls_that_never_wait_leave_nothing(world: World, is_slow: bool) 
         world.now += TOGETHER_SECONDS
     assert len(world.waiting._batches) <= 2 * COUNTED_SECONDS / TOGETHER_SECONDS
     assert world.waiting.serving() == is_slow
+
+
+async def test_what_waits_has_a_bound_in_bytes(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is over it begins, so that admission refuses it: that counts only what began."""
+    monkeypatch.setattr(native_lines, "WAITING_BYTES_MAX", 110)
+    calls = world.come(*range(6), raw=bytes(20))
+    assert world.begun == [5, 0, 1]
+    world.waiting.give_up(calls[3])
+    await world.end(0, 1, 5)
+    assert world.begun == [5, 0, 1, 2, 4]
+    world.come(*range(10, 15), raw=bytes(20))
+    assert world.begun[5:] == [10]
 
 
 async def test_a_call_that_was_given_up_never_begins(world: World) -> None:

@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
 from grpc import aio
 
@@ -15,7 +16,7 @@ from jobline_server.rpc.transport import channel_options
 
 native = pytest.importorskip("jobline_server.rpc.native")
 
-POLL, CALL = "/a.B/Poll", "/a.B/Call"
+POLL, CALL, ACK = "/a.B/Poll", "/a.B/Call", "/a.B/Ack"
 
 
 async def make_call(channel: aio.Channel, path: str, raw: bytes = b"") -> None:
@@ -100,4 +101,32 @@ async def test_a_call_that_is_given_up_while_it_waits_is_never_served(
         await make_call(channel, CALL, b"last")
     assert served == [b"last"]
     await port.end_calls(1.0)
+    await port.close()
+
+
+async def test_settles_that_wait_are_served_at_a_stop(tmp_path: Path) -> None:
+    """They are the last that a worker says; what else waits may go elsewhere."""
+    served: list[bytes] = []
+
+    async def answer(raw: bytes, _context: object) -> bytes:
+        served.append(raw)
+        return b""
+
+    path, answers = f"unix:{tmp_path}/one", {ACK: answer, CALL: answer}
+    port = native.NativePort(path, answers, dict(channel_options(1 << 20)), Admission())
+    lines = port._settles, port._others
+    for line in lines:
+        line._places = line._at_once = 0
+    port.start(tmp_path / "none")
+    async with aio.insecure_channel(path) as channel:
+        calls = [asyncio.create_task(make_call(channel, each, each.encode())) for each in answers]
+        async with asyncio.timeout(10):
+            while not all(map(len, lines)):  # noqa: ASYNC110  # no event says so
+                await asyncio.sleep(0)
+        await port.end_calls(1.0)
+        acked, other = await asyncio.gather(*calls, return_exceptions=True)
+    assert acked is None
+    assert isinstance(other, aio.AioRpcError)
+    assert other.code() is grpc.StatusCode.UNAVAILABLE
+    assert served == [ACK.encode()]
     await port.close()
