@@ -6,17 +6,29 @@ decides.
 
 Recorded facts collect in `entries` until the journal takes them. They get the offset `next_offset`
 there; jobs that a fact makes READY carry it, so that they are not leased before they are on disk.
-All facts collect in `applied`, with offsets and effects, until the runtime drains them.
+All facts collect in `applied`, with offsets and effects, until the runtime drains them. What is too
+much for one row of the journal takes several offsets: a fact never does, nor a decision.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from jobline_server.engine.apply import apply
 from jobline_server.engine.effects import Applied, Effect
 from jobline_server.engine.entries import Fact
+from jobline_server.engine.entry_bytes import BYTES_OF
 from jobline_server.engine.load import Load
 from jobline_server.engine.notices import DuplicatesFound
 from jobline_server.engine.state import ShardState
+
+
+class Entry(NamedTuple):
+    """What one row of the journal has: recorded facts, and all that were applied meanwhile."""
+
+    offset: int
+    facts: list[Fact]
+    applied: list[Applied]
 
 
 class Shard(ShardState):
@@ -26,15 +38,25 @@ class Shard(ShardState):
         super().__init__(number, epoch=epoch, next_sequence=next_sequence, load=load)
         self.entries: list[Fact] = []
         self.applied: list[Applied] = []
+        # Of those before: entries that are full.
+        self.full: list[Entry] = []
+        # About what `entries` take, and whether that is all that they may take.
+        self.entry_bytes = 0
+        self._is_full = False
 
     def emit(self, fact: Fact, *, volatile: bool = False) -> None:
         """Applies a fact and records it for the journal, unless it is volatile. A fact that `apply`
         rejects is not recorded: recovery could not apply it either.
         """
+        if self._is_full and not volatile:
+            self.full.append(self._take())
         offset = 0 if volatile else self.next_offset
         effects = self._apply(fact, offset)
         if offset:
             self.entries.append(fact)
+            bytes_of = BYTES_OF.get(type(fact))
+            if bytes_of is not None:
+                self.entry_bytes += bytes_of(fact)
         self.applied.append(Applied(fact, offset, effects))
 
     def notice(self, notice: DuplicatesFound) -> None:
@@ -62,8 +84,25 @@ class Shard(ShardState):
         for fair in resting:
             fair.forget_idle()
 
+    def end_entry(self) -> None:
+        """Has the next fact begin a new one, so that `entries` always has the last."""
+        self._is_full = True
+
+    def take_all(self) -> list[Entry]:
+        """Removes and returns what was recorded: more than one entry if that is a lot. Later facts
+        belong to the next offset.
+        """
+        full, self.full = self.full, []
+        return [*full, self._take()]
+
+    def _take(self) -> Entry:
+        taken = Entry(self.next_offset, self.entries, self.applied)
+        self.next_offset += bool(self.entries)
+        self.entries, self.applied, self.entry_bytes, self._is_full = [], [], 0, False
+        return taken
+
     def take_entries(self) -> list[Fact]:
-        """Removes and returns the recorded facts; later ones belong to the next offset."""
+        """Removes and returns the recorded facts alone; later ones belong to the next offset."""
         entries, self.entries = self.entries, []
         if entries:
             self.next_offset += 1

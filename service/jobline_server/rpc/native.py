@@ -162,7 +162,8 @@ class NativePort:
             overload.note(most - room, len(self._refused))
         if self._refused:
             self._count_refused()
-        self._others.go_on()
+        if self._others.waiting:
+            self._others.go_on()
 
     def _refuse(self, number: int, method: int) -> None:
         self._refused.append(method)

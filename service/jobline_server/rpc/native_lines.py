@@ -78,7 +78,7 @@ class Line:
         "_serve",
         "_served",
         "_timer",
-        "_waiting",
+        "waiting",
     )
 
     def __init__(self, places: int, at_once: int, serve: Serve, now: Callable[[], float]) -> None:
@@ -87,7 +87,8 @@ class Line:
         self._serve = serve
         self._now = now
         self._loop = asyncio.get_running_loop()
-        self._waiting: deque[Waiting] = deque()
+        self.waiting: deque[Waiting] = deque()
+        """In their order, with those that were given up."""
         # Of these, those whose callers are gone; and the bytes of all.
         self._given_up = 0
         self._bytes = 0
@@ -99,7 +100,7 @@ class Line:
         self._timer: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
-        return len(self._waiting) - self._given_up
+        return len(self.waiting) - self._given_up
 
     def unanswered(self) -> int:
         """Returns how many calls are not answered, those that have not begun included."""
@@ -114,11 +115,11 @@ class Line:
             self._bytes -= len(call.raw)
             self.begin(call)
         else:
-            self._waiting.append(call)
+            self.waiting.append(call)
 
     def enter(self, call: Waiting) -> None:
         """Begins a call if there is room and nobody waits; else it waits."""
-        if self._waiting or self._served >= self._at_once:
+        if self.waiting or self._served >= self._at_once:
             self.add(call)
             self._go_on_soon()
         else:
@@ -131,7 +132,7 @@ class Line:
 
     def go_on(self) -> None:
         """Begins those for which there is room."""
-        waiting = self._waiting
+        waiting = self.waiting
         if not waiting or self._is_going_on:
             return
         room = self._places - self._served
@@ -166,7 +167,7 @@ class Line:
             call.batch.calls -= 1
             self._begun -= 1
             self._served -= call.batch.is_counted
-        if self._waiting:
+        if self.waiting:
             self._go_on_soon()
 
     def serving(self) -> int:
@@ -184,7 +185,7 @@ class Line:
             self._timer.cancel()
             self._timer = None
             sys.setswitchinterval(SWITCH_SECONDS)
-        return self._next(len(self._waiting))
+        return self._next(len(self.waiting))
 
     def _go_on_soon(self) -> None:
         """In the next iteration, once, however many calls end in this one."""
@@ -209,7 +210,7 @@ class Line:
 
     def _next(self, count: int) -> list[Waiting]:
         """Removes up to `count` calls, and returns those that were not given up."""
-        waiting, found = self._waiting, list[Waiting]()
+        waiting, found = self.waiting, list[Waiting]()
         for _ in range(min(count, len(waiting))):
             one = waiting.popleft()
             self._bytes -= len(one.raw)
@@ -242,7 +243,7 @@ class RefusableLine(Line):
 
     def go_on(self) -> None:
         """Begins those for which there is room, or refuses some if it is an overload."""
-        waiting, overload = self._waiting, self._overload
+        waiting, overload = self.waiting, self._overload
         if not waiting or self._is_going_on:
             return
         # In an overload only those begin that have not waited.

@@ -147,6 +147,8 @@ class Core:
         if batches.due or batches.unsent or batches.joining:
             self._settle_batches(slot)
         if slot.shard.entries:
+            if slot.shard.entry_bytes > limits.ENTRY_BYTES_MAX:
+                slot.shard.end_entry()
             self.commits.request_commit()
         else:
             self.on_committed([self._volatile_batch(slot)])

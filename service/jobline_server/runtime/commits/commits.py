@@ -4,7 +4,8 @@ The order of a commit:
 
 1. calls are decided and applied at once; facts gather in their shards
 2. when it pays (`storage.commit_timer`), the facts of every shard are cut, in one step: one blob,
-   one offset per shard; blobs are made in slices, with the loop free in between
+   one offset per shard, or several if one blob would be too large; blobs are made in slices, with
+   the loop free in between
 3. one transaction writes all blobs, fenced and fsynced; meanwhile the next facts gather
 4. the shards' committed offsets move
 5. the committed batches go to those who keep or watch what happened
@@ -19,7 +20,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from jobline_server.engine import limits
@@ -227,11 +228,10 @@ class Commits:
             if not shard.entries:
                 continue
             slot.committing, slot.waiting = slot.waiting, []
-            offset = shard.next_offset
-            facts = shard.take_entries()
-            batch = CommittedBatch(slot, offset, shard.take_applied(), is_commit=True)
-            cuts.append(Cut(batch, facts))
-            self._writing.append(facts)
+            for offset, facts, applied in shard.take_all():
+                batch = CommittedBatch(slot, offset, applied, is_commit=True)
+                cuts.append(Cut(batch, facts))
+                self._writing.append(facts)
             if shard.next_sequence + limits.ID_BLOCK // 2 > position.id_ceiling:
                 ceilings[slot.number] = position.id_ceiling + limits.ID_BLOCK
         return cuts, ceilings
@@ -255,15 +255,18 @@ class Commits:
                 # Who waits for the next cut is refused now, and not when there is room.
                 self._collect()
                 # A delete that waits behind this commit needs it out of its way.
-                helps = self.disk.may_take_last(
-                    [*self._writing, *(slot.shard.entries for slot in self._slots)]
-                )
+                helps = self.disk.may_take_last([*self._writing, *self._gathered()])
                 if not (helps and await self._space.give_up_ballast(last=True)):
                     await asyncio.sleep(FULL_RETRY_SECONDS)
         self._writing.clear()
         if not self._space.ballast_stands():
             # This commit took the reserve: what is left of it belongs to acks.
             self.disk_full = True
+
+    def _gathered(self) -> Iterator[Sequence[Fact]]:
+        for slot in self._slots:
+            yield from (entry.facts for entry in slot.shard.full)
+            yield slot.shard.entries
 
     @property
     def disk_full(self) -> bool:
