@@ -103,7 +103,7 @@ class Shard(ShardState):
 
     def take_entries(self) -> list[Fact]:
         """Removes and returns the recorded facts alone; later ones belong to the next offset."""
-        entries, self.entries = self.entries, []
+        entries, self.entries, self.entry_bytes = self.entries, [], 0
         if entries:
             self.next_offset += 1
         return entries

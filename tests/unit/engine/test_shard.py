@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from jobline_server.engine.commands import Push
+from jobline_server.engine.decide.push import decide_push
 from jobline_server.engine.entries import CancelRequested, JobDied
 from jobline_server.engine.load import Load
+from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.states import IllegalMove
-from jobline_server.engine.values import AckLevel, EndReason, JobState
+from jobline_server.engine.update_entries import JobUpdated
+from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, EndReason, JobState
 from tests.unit.engine.effects_of import take_woken
 
 
@@ -21,6 +25,37 @@ def test_facts_of_a_turn_share_the_next_offset(world):
     shard.emit(CancelRequested(2, "q", []))
     assert len(shard.take_entries()) == 2
     assert shard.next_offset == 2
+
+
+def test_after_a_full_entry_facts_have_the_next_offset(world):
+    """In their order, with the volatile ones that came meanwhile; the last entry has some."""
+    shard = world.shard
+    shard.emit(CancelRequested(1, "q", []))
+    shard.end_entry()
+    shard.emit(CancelRequested(2, "q", []), volatile=True)
+    assert len(shard.entries) == 1
+    shard.emit(CancelRequested(3, "q", []))
+    shard.emit(CancelRequested(4, "q", []))
+    assert len(shard.entries) == 2
+    first, last = shard.take_all()
+    assert (first.offset, [fact.at_ms for fact in first.facts]) == (1, [1])
+    assert (last.offset, [fact.at_ms for fact in last.facts]) == (2, [3, 4])
+    assert [one.offset for one in first.applied + last.applied] == [1, 0, 2, 2]
+    assert (shard.next_offset, shard.entries, shard.applied) == (3, [], [])
+
+
+def test_what_may_take_many_bytes_is_counted(world):
+    shard = world.shard
+    world.plain(b"x" * 1_000, b"y" * 2_000)
+    assert shard.entry_bytes == 0  # taken
+    first_id = decide_push(
+        shard, world.now, Push("q", DEFAULT_OPTIONS, payloads=Payloads.of([b"x" * 1_000]))
+    ).first_id
+    assert 1_000 <= shard.entry_bytes < 1_100
+    shard.emit(JobUpdated(1, "q", first_id, b"z" * 5_000))
+    assert 6_000 <= shard.entry_bytes < 6_100
+    shard.take_all()
+    assert shard.entry_bytes == 0
 
 
 def test_nothing_is_uncommitted_once_the_disk_has_all_that_was_taken(world):
