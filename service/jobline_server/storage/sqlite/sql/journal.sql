@@ -1,5 +1,6 @@
 -- name: append_rows
--- Adds one row a shard; the trigger `fence` moves the shard rows or undoes the whole statement.
+-- Adds a row, one a shard or several in order; the trigger `fence` moves the shard rows or undoes
+-- the whole statement.
 INSERT INTO journal (position, epoch, chain_before, chain, id_ceiling, blob)
 VALUES (?, ?, ?, ?, ?, ?);
 
