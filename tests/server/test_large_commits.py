@@ -11,7 +11,7 @@ import pytest
 
 from jobline.v1 import job_service_pb2 as jobs
 from jobline.v1.job_service_pb2_grpc import JobServiceStub
-from jobline_server.engine import limits
+from jobline_server.engine import entry_bytes
 from jobline_server.testing import running_server
 from tests.server.conftest import connect, until
 
@@ -30,7 +30,7 @@ def small_values(monkeypatch: pytest.MonkeyPatch) -> None:
         return connection
 
     monkeypatch.setattr(sqlite3, "connect", limited)
-    monkeypatch.setattr(limits, "ENTRY_BYTES_MAX", ENTRY_BYTES)
+    monkeypatch.setattr(entry_bytes, "ENTRY_BYTES_MAX", ENTRY_BYTES)
 
 
 async def push(stub: Any, request: jobs.PushRequest) -> None:

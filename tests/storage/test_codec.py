@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import get_args
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobline.v1 import entry_pb2
 from jobline_server.engine import entries, limits
+from jobline_server.engine.entry_bytes import BYTES_OF, size_of
+from jobline_server.engine.job_log import JobLog, LogLine
 from jobline_server.engine.payloads import Payloads
+from jobline_server.engine.records import JobRecord
+from jobline_server.engine.report_entries import JobLogged
 from jobline_server.engine.unique_entries import UniqueKeysExtended
-from jobline_server.engine.values import DEFAULT_OPTIONS, JobOptions, JobState
+from jobline_server.engine.values import (
+    DEFAULT_OPTIONS,
+    Attempt,
+    AttemptOutcome,
+    EndReason,
+    JobError,
+    JobOptions,
+    JobState,
+    LogLevel,
+)
 from jobline_server.storage.codec import UnknownFact, batch_parts, decode_batch, encode_batch
 from jobline_server.storage.codec import batch as batch_module
 from tests.storage.strategies import FACTS, facts
 
 KINDS = get_args(entries.Fact)
+# Of any: its kind and its numbers.
+FACT_BYTES = 300
 
 
 def test_every_fact_has_a_strategy():
@@ -34,6 +50,45 @@ def test_fact_comes_back_equal(kind):
         assert decode_batch(encode_batch([fact])) == [fact]
 
     comes_back()
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_no_fact_takes_more_bytes_than_are_counted(kind):
+    """A row that is larger than SQLite takes would stop the server."""
+    bytes_of = BYTES_OF.get(kind, size_of)
+    if bytes_of is None:
+        return
+
+    @settings(max_examples=40)
+    @given(FACTS[kind])
+    def takes_no_more(fact):
+        assert len(encode_batch([fact])) <= bytes_of(fact) + FACT_BYTES
+
+    takes_no_more()
+
+
+def test_what_makes_a_fact_large_is_counted():
+    """And not more than a few times over."""
+    wide, narrow = "\N{GRINNING FACE}", "x"
+    headers = [JobOptions(headers=(("h", f"{n:4}" + narrow * 8_000),)) for n in range(100)]
+    line = LogLine(1, LogLevel.INFO, wide * 4_000, 1)
+    error = JobError("t", wide * 1_024, wide * 4_096, b"d" * 16_384)
+    attempt = Attempt(1, 1, "w", 1, 2, AttemptOutcome.FAILED, error)
+    record = JobRecord(1, "q", headers[0], b"p" * 9_999, 1, log=JobLog(deque([line] * 60)))
+    record.history, record.error = (attempt,) * 20, error
+    keys = {"job_keys": [wide * 64] * 100, "digests": [1] * 100}
+    many: list[entries.Fact] = [
+        entries.JobsPushed(1, "q", 1, headers, [b""] * 100),
+        entries.JobsPushed(1, "q", 1, [DEFAULT_OPTIONS] * 100, [b"x"] * 100, **keys),
+        entries.JobsRetried(1, [record], [JobState.DEAD]),
+        entries.JobsCompleted(1, [1, 2], [1, 1], [1, 2], [b"r" * 9_999] * 2),
+        JobLogged(1, "q", 1, [line] * 60, 1 << 20),
+        entries.JobDied(1, 1, EndReason.EXPIRED, error),
+    ]
+    for fact in many:
+        taken = len(encode_batch([fact]))
+        counted = BYTES_OF.get(type(fact), size_of)(fact)
+        assert taken <= counted <= 5 * taken, fact
 
 
 @given(st.lists(facts, max_size=5))

@@ -67,9 +67,6 @@ AGEING_STEP_MAX = (1 << 31) - 1
 AGED_PRIORITIES_MAX = 500
 
 # Sizes.
-# What one row of the journal takes; the decision that reaches it is the last, and has some tens of
-# MiB. SQLite stores no more than 1,000,000,000 bytes.
-ENTRY_BYTES_MAX = 256 << 20
 NAME_CHARACTERS_MAX = 256
 RESULT_BYTES_MAX = 1 << 20
 CHECKPOINT_BYTES_MAX = 64 << 10

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from jobline_server.engine.apply import apply
 from jobline_server.engine.effects import Applied, Effect
 from jobline_server.engine.entries import Fact
-from jobline_server.engine.entry_bytes import BYTES_OF
+from jobline_server.engine.entry_bytes import BYTES_OF, size_of
 from jobline_server.engine.load import Load
 from jobline_server.engine.notices import DuplicatesFound
 from jobline_server.engine.state import ShardState
@@ -49,15 +49,32 @@ class Shard(ShardState):
         rejects is not recorded: recovery could not apply it either.
         """
         if self._is_full and not volatile:
-            self.full.append(self._take())
+            self._begin_entry(fact)
+            return
         offset = 0 if volatile else self.next_offset
         effects = self._apply(fact, offset)
         if offset:
             self.entries.append(fact)
-            bytes_of = BYTES_OF.get(type(fact))
+            bytes_of = BYTES_OF.get(type(fact), size_of)
             if bytes_of is not None:
                 self.entry_bytes += bytes_of(fact)
         self.applied.append(Applied(fact, offset, effects))
+
+    def _begin_entry(self, fact: Fact) -> None:
+        """Records a fact as the first of a new entry; none begins if `apply` rejects it."""
+        last = self._take()
+        self.full.append(last)
+        try:
+            self.emit(fact)
+        except BaseException:
+            self.full.pop()
+            self.next_offset, self.entries, self._is_full = last.offset, last.facts, True
+            self.applied = last.applied + self.applied
+            raise
+
+    def recorded(self) -> int:
+        """Returns how many facts wait for the journal."""
+        return len(self.entries) + sum([len(entry.facts) for entry in self.full])
 
     def notice(self, notice: DuplicatesFound) -> None:
         """Has watchers notified of something that changed nothing, after the facts so far."""

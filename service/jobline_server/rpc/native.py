@@ -24,16 +24,17 @@ from jobline_server.rpc.guard import UnaryAnswer
 from jobline_server.rpc.limits import NATIVE_CALLS_MAX
 from jobline_server.rpc.native_backlog import OPEN_MAX, Backlog
 from jobline_server.rpc.native_calls import NativeCall, Waiting
-from jobline_server.rpc.native_lines import PLACES, SETTLES_AT_ONCE, Line, RefusableLine
+from jobline_server.rpc.native_lines import Line, RefusableLine
 from jobline_server.rpc.native_refusals import Refusals
+from jobline_server.rpc.native_settles import SettleLine
 from jobline_server.rpc.tls.callers import MARK, MARK_BYTES, DoorCallers
 from jobline_server.rpc.unread import UnreadReplies
 
 # Calls taken from the front in one batch: as many as there are, as the thread that takes them must
 # wait for the loop each time.
 TAKEN_AT_ONCE = 1_024
-# These are taken in an overload, too: what they end makes room. A supervisor that hears nothing
-# would end the server, so its calls do not even wait.
+# These are taken in an overload, too: what they end makes room, and a supervisor that hears nothing
+# would end the server.
 SETTLES = ("/Ack", "/Fail", "/Release", "/Extend")
 HEALTH = ("/Check",)
 # At a stop: how long callers have to read their replies, and how often the unread are counted.
@@ -97,7 +98,8 @@ class NativePort:
         self._backlog = Backlog(self._front)
         self._unread = UnreadReplies(self._front, self._calls, admission)
         overload = admission.overload
-        self._settles = Line(PLACES, SETTLES_AT_ONCE, self._serve, overload.now)
+        self._settles = SettleLine(self._serve, overload.now)
+        self._health = SettleLine(self._serve, overload.now)
         self._others = RefusableLine(overload, self._serve, self._refuse_waiting, self._unanswered)
         self._methods = [self._method(path, answer) for path, answer in answers.items()]
         self._refusals = Refusals(lambda number: self._front.fail(number, *OVERLOADED))
@@ -110,11 +112,10 @@ class NativePort:
         """The number of the port; 0 for a socket."""
 
     def _method(self, path: str, answer: UnaryAnswer) -> _Method:
-        settles, others = self._settles, self._others
-        if path.endswith(HEALTH):
-            return _Method(path, answer, settles, is_spared=True, enter=(settles.begin,) * 2)
-        if path.endswith(SETTLES):
-            return _Method(path, answer, settles, is_spared=True, enter=(settles.enter,) * 2)
+        others = self._others
+        if path.endswith(SETTLES + HEALTH):
+            line = self._health if path.endswith(HEALTH) else self._settles
+            return _Method(path, answer, line, is_spared=True, enter=(line.enter,) * 2)
         return _Method(path, answer, others, is_spared=False, enter=(others.begin, others.add))
 
     def start(self, streams: Path) -> None:
@@ -209,7 +210,7 @@ class NativePort:
         refusals.
         """
         waiting = self._admission.pulls.count_of(self) + len(self._refusals)
-        waiting += self._settles.unanswered()
+        waiting += self._settles.unanswered() + self._health.unanswered()
         is_much = self._backlog.open_calls() - waiting >= OPEN_MAX
         return is_much and self._backlog.are_slow(self._admission.overload.now())
 
@@ -250,17 +251,24 @@ class NativePort:
         """Takes no more calls, waits up to `grace_seconds` for open ones, then cancels them."""
         self._is_ending = True
         self._refusals.tell_all()
-        for one in self._settles.take_all():
-            self._settles.begin(one)
-        for one in self._others.take_all():
-            del self._calls[one.number]
-            self._fail(one.number, grpc.StatusCode.UNAVAILABLE, ENDING)
+        self._end_waiting(self._others)
+        # Settles go on: they are the last that a worker says.
+        deadline = self._loop.time() + grace_seconds
+        while self._settles.waiting and self._loop.time() < deadline:  # noqa: ASYNC110  # as below
+            await asyncio.sleep(COUNT_SECONDS)  # noqa: TID251  # there is no signal
+        self._end_waiting(self._settles)
+        self._end_waiting(self._health)
         tasks = [call.task for call in self._calls.values() if call.task is not None]
         if tasks:
-            await asyncio.wait(tasks, timeout=grace_seconds)
+            await asyncio.wait(tasks, timeout=max(deadline - self._loop.time(), 0.0))
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _end_waiting(self, line: Line) -> None:
+        for one in line.take_all():
+            del self._calls[one.number]
+            self._fail(one.number, grpc.StatusCode.UNAVAILABLE, ENDING)
 
     async def close(self) -> None:
         """Closes the connections, once callers have read their replies or the time is up: the front

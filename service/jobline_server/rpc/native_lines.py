@@ -12,10 +12,6 @@ call that lasts is not counted any more.
 While calls wait the loop always has something to do, and the thread that commits, which needs the
 interpreter for a moment between any two of its steps, waits for it each time. So it is given it
 sooner then: after half a millisecond in place of five.
-
-Settles are never refused, as what they end makes room. They have a line and places of their own:
-else any number of them would keep all others from beginning. Few of them begin in an iteration of
-the loop, which others wait for.
 """
 
 from __future__ import annotations
@@ -24,14 +20,13 @@ import asyncio
 import sys
 from collections import deque
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from jobline_server.rpc.native_calls import NativeCall, Serve, Waiting
 from jobline_server.rpc.overload import Lateness, Overload
 
 # So many calls of a line are served at once, which is enough for one commit.
 PLACES = 64
-# So many settles begin in an iteration.
-SETTLES_AT_ONCE = 16
 # Of the messages of calls that wait in a line.
 WAITING_BYTES_MAX = 256 << 20
 # When a thread that waits for the interpreter is given it, usually and while calls wait.
@@ -59,17 +54,33 @@ class Batch:
         self.is_counted = True
 
 
+class Queue(Protocol):
+    """Calls that wait."""
+
+    def __len__(self) -> int:
+        """Returns some number, 0 if none wait."""
+
+    def append(self, one: Waiting, /) -> None:
+        """Adds a call."""
+
+    def popleft(self) -> Waiting:
+        """Removes and returns the next."""
+
+
 class Line:
     """Calls of one port that wait in their order, and the count of those that are served, at most
     `places` unless the loop has nothing to do; up to `at_once` of them begin in an iteration.
     `serve` serves one, in a task.
     """
 
+    counted_seconds = COUNTED_SECONDS
+
     __slots__ = (
         "_at_once",
         "_batches",
         "_begun",
         "_bytes",
+        "_count",
         "_given_up",
         "_is_going_on",
         "_loop",
@@ -87,9 +98,10 @@ class Line:
         self._serve = serve
         self._now = now
         self._loop = asyncio.get_running_loop()
-        self.waiting: deque[Waiting] = deque()
+        self.waiting: Queue = deque()
         """In their order, with those that were given up."""
-        # Of these, those whose callers are gone; and the bytes of all.
+        # How many these are, those whose callers are gone, and the bytes of all.
+        self._count = 0
         self._given_up = 0
         self._bytes = 0
         # Calls that are not answered; of these, those of the batches that are counted.
@@ -100,7 +112,7 @@ class Line:
         self._timer: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
-        return len(self.waiting) - self._given_up
+        return self._count - self._given_up
 
     def unanswered(self) -> int:
         """Returns how many calls are not answered, those that have not begun included."""
@@ -115,11 +127,12 @@ class Line:
             self._bytes -= len(call.raw)
             self.begin(call)
         else:
+            self._count += 1
             self.waiting.append(call)
 
     def enter(self, call: Waiting) -> None:
         """Begins a call if there is room and nobody waits; else it waits."""
-        if self.waiting or self._served >= self._at_once:
+        if self._count or self._served >= self._at_once:
             self.add(call)
             self._go_on_soon()
         else:
@@ -132,17 +145,17 @@ class Line:
 
     def go_on(self) -> None:
         """Begins those for which there is room."""
-        waiting = self.waiting
-        if not waiting or self._is_going_on:
+        if not self._count or self._is_going_on:
             return
         room = self._places - self._served
-        if room < len(waiting):
+        if room < self._count:
             room = self._places - self.serving()
-        for one in self._next(min(room, self._at_once)):
+        found = self._next(min(room, self._at_once))
+        for one in found:
             self.begin(one)
-        if waiting and room > self._at_once:
+        if self._count and room > len(found):
             self._go_on_soon()
-        if waiting and self._timer is None:
+        if self._count and self._timer is None:
             sys.setswitchinterval(SWITCH_SOON_SECONDS)
             due = self._now() + IDLE_SECONDS
             self._timer = self._loop.call_later(IDLE_SECONDS, self._look_again, due)
@@ -167,13 +180,13 @@ class Line:
             call.batch.calls -= 1
             self._begun -= 1
             self._served -= call.batch.is_counted
-        if self.waiting:
+        if self._count:
             self._go_on_soon()
 
     def serving(self) -> int:
         """Returns how many calls are served."""
         batches, now = self._batches, self._now()
-        while batches and (not batches[0].calls or now - batches[0].at >= COUNTED_SECONDS):
+        while batches and (not batches[0].calls or now - batches[0].at >= self.counted_seconds):
             batch = batches.popleft()
             batch.is_counted = False
             self._served -= batch.calls
@@ -185,7 +198,7 @@ class Line:
             self._timer.cancel()
             self._timer = None
             sys.setswitchinterval(SWITCH_SECONDS)
-        return self._next(len(self.waiting))
+        return self._next(self._count)
 
     def _go_on_soon(self) -> None:
         """In the next iteration, once, however many calls end in this one."""
@@ -211,8 +224,9 @@ class Line:
     def _next(self, count: int) -> list[Waiting]:
         """Removes up to `count` calls, and returns those that were not given up."""
         waiting, found = self.waiting, list[Waiting]()
-        for _ in range(min(count, len(waiting))):
+        for _ in range(min(count, self._count)):
             one = waiting.popleft()
+            self._count -= 1
             self._bytes -= len(one.raw)
             if one.call.is_cancelled:
                 self._given_up -= 1
@@ -227,6 +241,7 @@ class RefusableLine(Line):
     """
 
     __slots__ = ("_count_open", "_lateness", "_overload", "_refuse")
+    waiting: deque[Waiting]
 
     def __init__(
         self,

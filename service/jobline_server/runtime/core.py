@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence, Sized
 from enum import Enum
 
 from jobline_server.dispatch.rings import Consumer, ConsumerRings
-from jobline_server.engine import limits
+from jobline_server.engine import entry_bytes, limits
 from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.engine.decide.awaiting import note_awaited
 from jobline_server.engine.decide.batches import settle_batches
@@ -147,7 +147,7 @@ class Core:
         if batches.due or batches.unsent or batches.joining:
             self._settle_batches(slot)
         if slot.shard.entries:
-            if slot.shard.entry_bytes > limits.ENTRY_BYTES_MAX:
+            if slot.shard.entry_bytes > entry_bytes.ENTRY_BYTES_MAX:
                 slot.shard.end_entry()
             self.commits.request_commit()
         else:

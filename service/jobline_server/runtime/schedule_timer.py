@@ -74,7 +74,7 @@ class ScheduleTimer:
 
     def _is_accepting(self, slot: ShardSlot) -> bool:
         """Returns whether what is decided could be kept now."""
-        if len(slot.shard.entries) > WAITING_FACTS_MAX:
+        if slot.shard.recorded() > WAITING_FACTS_MAX:
             return False
         try:
             self._core.check_accepting(slot, MISSED_RUNS_MAX + 2)

@@ -97,7 +97,7 @@ class TimerLoop:
             try:
                 for queue in open_gates(shard, now):
                     slot.woken[queue] = None
-                if len(shard.entries) > WAITING_FACTS_MAX:
+                if shard.recorded() > WAITING_FACTS_MAX:
                     self._behind = True
                 else:
                     self._more |= tick(shard, now)

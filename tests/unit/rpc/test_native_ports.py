@@ -123,7 +123,11 @@ async def test_settles_that_wait_are_served_at_a_stop(tmp_path: Path) -> None:
         async with asyncio.timeout(10):
             while not all(map(len, lines)):  # noqa: ASYNC110  # no event says so
                 await asyncio.sleep(0)
-        await port.end_calls(1.0)
+        ending = asyncio.create_task(port.end_calls(10.0))
+        await asyncio.sleep(0)
+        port._settles._places = port._settles._at_once = 1
+        port._settles.go_on()
+        await ending
         acked, other = await asyncio.gather(*calls, return_exceptions=True)
     assert acked is None
     assert isinstance(other, aio.AioRpcError)

@@ -82,7 +82,9 @@ class Feed:
                 # Nothing of a job is shown before its push, which may be in the commit under way.
                 self._held.setdefault(batch.shard.number, []).extend(batch.applied)
                 continue
-            applied = batch.applied + self._held.pop(batch.shard.number, [])
+            applied = batch.applied
+            if self._held and _is_last(batch, batches):
+                applied = applied + self._held.pop(batch.shard.number, [])
             if applied:
                 self._keep(KeptBatch(batch.shard.number, batch.offset, applied))
         if self.end != before:
@@ -239,6 +241,11 @@ class Feed:
         else:
             position.life, position.number, position.skip = self._life, self._first, 0
         return position
+
+
+def _is_last(batch: CommittedBatch, batches: Sequence[CommittedBatch]) -> bool:
+    """Returns whether a batch is the last of its shard: a commit may have several."""
+    return next(other for other in reversed(batches) if other.shard is batch.shard) is batch
 
 
 def _gone() -> Refused:

@@ -1,0 +1,68 @@
+"""Calls of the native transport that are never refused: settles, as what they end makes room, and
+health, as a supervisor that hears nothing would end the server.
+
+They have a line and places of their own: else any number of them would keep all others from
+beginning. Few of them begin in an iteration of the loop, which others wait for: what a settle costs
+is its ids. And connections take turns, so that who sends thousands keeps none waiting but those of
+its own. By TLS and through a Unix socket all are one connection here.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Callable
+
+from jobline_server.rpc.native_calls import Serve, Waiting
+from jobline_server.rpc.native_lines import PLACES, Line
+
+# So many begin in an iteration, and no more once they have so many bytes: an id has nine, and takes
+# up to twelve microseconds.
+AT_ONCE, BYTES_AT_ONCE = 16, 2_048
+# They count for longer than others: they do not wait for jobs, but many ids take long.
+COUNTED_SECONDS = 5.0
+
+
+class Turns(OrderedDict[str, "deque[Waiting]"]):
+    """Calls that wait, by connection: the first of each in turn."""
+
+    def append(self, one: Waiting, /) -> None:
+        """Adds a call behind those of its connection."""
+        self.setdefault(one.call.peer(), deque()).append(one)
+
+    def popleft(self) -> Waiting:
+        """Removes and returns the next; raises StopIteration without any."""
+        peer, own = next(iter(self.items()))
+        one = own.popleft()
+        if own:
+            self.move_to_end(peer)
+        else:
+            del self[peer]
+        return one
+
+
+class SettleLine(Line):
+    """The line of one kind of them."""
+
+    counted_seconds = COUNTED_SECONDS
+
+    __slots__ = ()
+
+    def __init__(self, serve: Serve, now: Callable[[], float]) -> None:
+        super().__init__(PLACES, AT_ONCE, serve, now)
+        self.waiting = Turns()
+
+    def _next(self, count: int) -> list[Waiting]:
+        """Removes up to `count` calls, or fewer that have many bytes."""
+        found, room = list[Waiting](), BYTES_AT_ONCE
+        while self._count and len(found) < count and room > 0:
+            one = super()._next(1)
+            found += one
+            room -= sum([len(each.raw) for each in one])
+        return found
+
+    def take_all(self) -> list[Waiting]:
+        """Removes and returns all that have not begun."""
+        found = list[Waiting]()
+        while self._count:
+            found += super().take_all()
+        return found
