@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from jobline.v1 import job_service_pb2 as jobs
+from jobline.v1.event_pb2 import EventKind
+from jobline.v1.job_pb2 import AckLevel
 from jobline.v1.job_service_pb2_grpc import JobServiceStub
 from jobline_server.engine import entry_bytes
 from jobline_server.testing import running_server
@@ -73,3 +75,56 @@ async def test_what_is_too_much_for_one_row_is_stored_in_several(tmp_path: Path)
         leased = await stub.Pull(request)
     assert sorted(job.payload for job in leased.jobs) == payloads
     assert {job.id for job in leased.jobs} == pushed
+
+
+@pytest.mark.usefixtures("small_values")
+async def test_no_event_is_told_before_the_push_of_its_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a job in memory, which was handed out and acked while its push was in the last of several
+    rows under way.
+    """
+    begun, may_end, told = asyncio.Event(), asyncio.Event(), list[int]()
+    async with (
+        running_server(tmp_path, shards=1) as server,
+        connect(server.address) as channel,
+    ):
+        stub, commits = JobServiceStub(channel), server.runtime.core.commits
+        shard, written = server.runtime.core.slots[0].shard, commits._store.commit
+
+        async def commit(*rows: Any) -> None:
+            begun.set()
+            await may_end.wait()
+            await written(*rows)
+
+        watching = stub.Watch(jobs.WatchRequest())
+        await watching.initial_metadata()
+        in_memory = jobs.PushRequest(
+            queue="m", payloads=[b"m"], ack_level=AckLevel.ACK_LEVEL_MEMORY
+        )
+        pull = jobs.PullRequest(max_jobs=1)
+        pull.queues.add(queue="m")
+        async with commits.exclusive:
+            large = jobs.PushRequest(queue="q", payloads=[bytes(BYTES)])
+            calls = [asyncio.create_task(push(stub, large)) for _ in range(6)]
+            await until(lambda: len(shard.full) == 2)
+            await push(stub, in_memory)
+            monkeypatch.setattr(commits._store, "commit", commit)
+        await begun.wait()
+        (leased,) = (await stub.Pull(pull)).jobs
+        acking = stub.Ack(jobs.AckRequest(ids=[leased.id], deliveries=[leased.delivery]))
+        await until(lambda: len(server.runtime.feed._held.get(0, [])) >= 2)
+        may_end.set()
+        await acking
+        await asyncio.gather(*calls)
+        async with asyncio.timeout(10):
+            async for response in watching:
+                told += [event.kind for event in response.events if event.job_id == leased.id]
+                if EventKind.EVENT_KIND_COMPLETED in told:
+                    break
+        watching.cancel()
+    assert told == [
+        EventKind.EVENT_KIND_PUSHED,
+        EventKind.EVENT_KIND_LEASED,
+        EventKind.EVENT_KIND_COMPLETED,
+    ]
