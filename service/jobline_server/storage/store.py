@@ -204,8 +204,9 @@ class Store(Protocol):
     async def resolve(self, shard: int, epoch: int, offset: int, chain: int) -> bool:
         """Returns whether a row whose commit was unknown is stored, durably.
 
-        False: it is not and never will be, and the same row may be committed again. Raises `Fenced`
-        if the shard row is neither there nor where it was before, and `CommitUnknown` if the store
+        False: it is not and never will be, and the same row may be committed again. A commit may
+        have several rows of a shard: one is stored, too, if those after it are. Raises `Fenced` if
+        the shard row is neither there nor where it was before, and `CommitUnknown` if the store
         cannot know.
         """
 
