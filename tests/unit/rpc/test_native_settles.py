@@ -31,11 +31,11 @@ class World:
     async def _serve(self, number: int, _call: NativeCall, _raw: bytes) -> None:
         self.begun.append(number)
 
-    def come(self, *peers: str) -> None:
+    def come(self, *peers: str, raw: bytes = bytes(BYTES)) -> None:
         """A call of each of these connections comes."""
         for peer in peers:
             call = NativeCall("/a.B/Ack", answer, peer, self.line)
-            self.line.enter(Waiting(len(self.calls), 0, call, bytes(BYTES), 0.0))
+            self.line.enter(Waiting(len(self.calls), 0, call, raw, 0.0))
             self.calls.append(call)
 
     async def end(self, *numbers: int) -> list[int]:
@@ -54,14 +54,28 @@ async def world(monkeypatch: pytest.MonkeyPatch) -> World:
     return World()
 
 
-async def test_connections_take_turns(world: World) -> None:
+async def test_connections_take_turns(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who sends thousands keeps only its own calls waiting."""
+    monkeypatch.setattr(native_settles, "TURN_BYTES", 1)
     world.come(*["flood"] * 7, "one", "two", "flood", "one")
     assert await world.end() == [0, 1, 2, 3]
     found = [await world.end(number) for number in (0, 1, 2, 3, 4)]
     assert found == [[7], [8], [4], [10], [5]]
     assert [one.number for one in world.line.take_all()] == [6, 9]
     assert world.line.unanswered() == 4
+
+
+async def test_a_turn_is_of_some_bytes(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who sends many ids in a call has one call while others have several."""
+    monkeypatch.setattr(native_settles, "CALL_BYTES", 0)
+    monkeypatch.setattr(native_settles, "TURN_BYTES", 2 * BYTES)
+    world.come(*["first"] * AT_ONCE)
+    world.come("large", "large", raw=bytes(3 * BYTES))
+    world.come(*["small"] * 4)
+    await world.end()
+    left = [one.number for one in world.line.take_all()]
+    assert world.begun == [0, 1, 2, 3]
+    assert left == [5, 6, 4, 7, 8]
 
 
 async def test_few_with_many_bytes_begin_in_an_iteration(
