@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, Protocol
 
 import grpc
 from grpc import aio
@@ -12,10 +12,28 @@ from grpc import aio
 from jobline_server.rpc.guard import UnaryAnswer
 from jobline_server.rpc.tls.callers import DoorCaller
 
-if TYPE_CHECKING:
-    from jobline_server.rpc.native_lines import Batch, Line
-
 Metadata = Sequence[tuple[str, str | bytes]]
+
+
+class Batch:
+    """Calls that began about one time: how many are not answered, and whether these count."""
+
+    __slots__ = ("at", "calls", "is_counted")
+
+    def __init__(self, at: float) -> None:
+        self.at = at
+        self.calls = 0
+        self.is_counted = True
+
+
+class InLine(Protocol):
+    """The line that a call is in."""
+
+    def give_up(self, call: NativeCall) -> None:
+        """Notes that the caller of one that waits is gone."""
+
+    def end(self, call: NativeCall) -> None:
+        """Makes room in the place of one that had begun."""
 
 
 class NativeCall:
@@ -38,7 +56,7 @@ class NativeCall:
     metadata: Metadata
     """Set only where handlers ask who calls."""
 
-    def __init__(self, path: str, answer: UnaryAnswer, peer: str, line: Line) -> None:
+    def __init__(self, path: str, answer: UnaryAnswer, peer: str, line: InLine) -> None:
         self.path = path
         self.answer = answer
         self._peer = peer

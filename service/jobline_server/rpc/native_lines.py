@@ -22,7 +22,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from jobline_server.rpc.native_calls import NativeCall, Serve, Waiting
+from jobline_server.rpc.native_calls import Batch, NativeCall, Serve, Waiting
 from jobline_server.rpc.overload import Lateness, Overload
 
 # So many calls of a line are served at once, which is enough for one commit.
@@ -41,17 +41,6 @@ IDLE_SECONDS = 0.002
 IDLE_LATE_SECONDS = 0.0015
 # Calls that are refused in an iteration: each takes about 20 µs.
 REFUSED_AT_ONCE = 256
-
-
-class Batch:
-    """Calls that began about one time: how many are not answered, and whether these count."""
-
-    __slots__ = ("at", "calls", "is_counted")
-
-    def __init__(self, at: float) -> None:
-        self.at = at
-        self.calls = 0
-        self.is_counted = True
 
 
 class Queue(Protocol):
