@@ -76,10 +76,11 @@ def test_what_makes_a_fact_large_is_counted():
     attempt = Attempt(1, 1, "w", 1, 2, AttemptOutcome.FAILED, error)
     record = JobRecord(1, "q", headers[0], b"p" * 9_999, 1, log=JobLog(deque([line] * 60)))
     record.history, record.error = (attempt,) * 20, error
-    keys = {"job_keys": [wide * 64] * 100, "digests": [1] * 100}
+    with_keys = entries.JobsPushed(1, "q", 1, [DEFAULT_OPTIONS] * 100, [b"x"] * 100)
+    with_keys.job_keys, with_keys.digests = [wide * 64] * 100, [1] * 100
     many: list[entries.Fact] = [
         entries.JobsPushed(1, "q", 1, headers, [b""] * 100),
-        entries.JobsPushed(1, "q", 1, [DEFAULT_OPTIONS] * 100, [b"x"] * 100, **keys),
+        with_keys,
         entries.JobsRetried(1, [record], [JobState.DEAD]),
         entries.JobsCompleted(1, [1, 2], [1, 1], [1, 2], [b"r" * 9_999] * 2),
         JobLogged(1, "q", 1, [line] * 60, 1 << 20),
@@ -87,8 +88,9 @@ def test_what_makes_a_fact_large_is_counted():
     ]
     for fact in many:
         taken = len(encode_batch([fact]))
-        counted = BYTES_OF.get(type(fact), size_of)(fact)
-        assert taken <= counted <= 5 * taken, fact
+        bytes_of = BYTES_OF.get(type(fact), size_of)
+        assert bytes_of is not None
+        assert taken <= bytes_of(fact) <= 5 * taken, fact
 
 
 @given(st.lists(facts, max_size=5))
