@@ -5,7 +5,7 @@ SQLite refuses stops the server; and counted cheaply, as each fact is looked at.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import fields
 from enum import Enum
 from functools import cache
@@ -43,8 +43,6 @@ def size_of(value: Any) -> int:
         return _NUMBER_BYTES
     if isinstance(value, Payloads):
         return _payloads(value)
-    if isinstance(value, Mapping):
-        return sum(map(size_of, value.keys())) + sum(map(size_of, value.values()))
     if isinstance(value, (list, tuple, deque, set, frozenset)):
         if set(map(type, value)) == {int}:
             return _NUMBER_BYTES * len(value) + _HEAD_BYTES

@@ -173,6 +173,13 @@ def test_pushes_into_batches_that_take_no_more_are_refused(world):
     assert alone == (RefusalKind.BATCH_NOT_FOUND, "jobs[0].options.batch_id")
 
 
+def test_a_push_may_have_several_members_of_a_batch_with_options_of_their_own(world):
+    batch = created(world)
+    options = member(batch)
+    world.push(jobs=[NewJob(b"a", options), NewJob(b"b", replace(options, priority=1))])
+    assert batch.total == 2
+
+
 def test_known_key_is_a_duplicate_and_no_member(world):
     """Also of a batch that is complete since."""
     batch = created(world)

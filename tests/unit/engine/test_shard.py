@@ -7,6 +7,7 @@ import pytest
 from jobline_server.engine.commands import Push
 from jobline_server.engine.decide.push import decide_push
 from jobline_server.engine.entries import CancelRequested, JobDied
+from jobline_server.engine.entry_bytes import size_of
 from jobline_server.engine.load import Load
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.shard import Shard
@@ -68,6 +69,15 @@ def test_what_may_take_many_bytes_is_counted(world):
     assert 6_000 <= shard.entry_bytes < 6_400
     shard.take_all()
     assert shard.entry_bytes == 0
+    assert size_of(object()) < 100  # what is no value is not written
+
+
+def test_facts_of_full_entries_wait_for_the_journal_too(world):
+    """The timers stop at so many."""
+    for _ in range(3):
+        world.shard.emit(CancelRequested(1, "q", []))
+        world.shard.end_entry()
+    assert world.shard.recorded() == 3
 
 
 def test_nothing_is_uncommitted_once_the_disk_has_all_that_was_taken(world):
