@@ -130,11 +130,15 @@ class ModelFairness:
         tenant.virtual_ms = max(tenant.virtual_ms, present_ms)
 
     def follow_closed(self, queue: str, name: str) -> None:
-        """The engine is followed where jobs may wait for limiters: a tenant whose lanes were all
-        closed was away when its next job came.
+        """The engine is followed where jobs may wait for limiters, or for their group's rate, which is
+        used up after a restart: a tenant whose lanes were all closed was away when its next job came.
         """
-        ready = self.jobs(queue, name, JobState.READY)
-        if any(job.options.rules.limiters for job in ready):
+        ready, group = (
+            self.jobs(queue, name, JobState.READY),
+            self._groups.groups.get((queue, name)),
+        )
+        has_rate = bool(ready) and group is not None and group.settings.rate is not None
+        if has_rate or any(job.options.rules.limiters for job in ready):
             self.catch_up(queue, name)
 
     def come(self, job: ModelJob) -> None:
