@@ -130,8 +130,9 @@ class ModelFairness:
         tenant.virtual_ms = max(tenant.virtual_ms, present_ms)
 
     def follow_closed(self, queue: str, name: str) -> None:
-        """The engine is followed where jobs may wait for limiters, or for their group's rate, which is
-        used up after a restart: a tenant whose lanes were all closed was away when its next job came.
+        """The engine is followed where jobs may wait for limiters, or for the rate of their group,
+        which is used up after a restart: a tenant whose lanes were all closed was away when its
+        next job came.
         """
         ready, group = (
             self.jobs(queue, name, JobState.READY),

@@ -211,7 +211,7 @@ SMALL_LIMITS = {
     "KEEP_NEWEST": 2,
     "DELETE_AFTER_MS_DEFAULT": 5_000,
 }
-ROUNDS_MAX = 22
+ROUNDS_MAX = 80
 PROFILE = settings(
     max_examples=EXAMPLES or 45,
     stateful_step_count=70,
