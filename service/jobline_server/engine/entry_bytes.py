@@ -70,9 +70,10 @@ def _options(options: JobOptions) -> int:
 
 
 def _lot(fact: entries.LotPushed) -> int:
-    size = len(fact.payloads.block) + len(fact.stored_rows) + _JOB_BYTES * len(fact.payloads)
-    if fact.payloads.columns is not None:
-        size += _payloads(fact.payloads)
+    payloads = fact.payloads
+    size = len(payloads.block) + len(fact.stored_rows) + _JOB_BYTES * len(payloads)
+    if payloads.columns is not None:
+        size += payloads.columns.bytes_max * len(payloads)
     if fact.options is not DEFAULT_OPTIONS:
         size += _options(fact.options)
     return size + _CALL_BYTES * len(fact.calls)

@@ -139,7 +139,7 @@ class Line:
         room = self._places - self._served
         if room < self._count:
             room = self._places - self.serving()
-        found = self._next(min(room, self._at_once))
+        found = self._some(min(room, self._at_once))
         for one in found:
             self.begin(one)
         if self._count and room > len(found):
@@ -207,7 +207,7 @@ class Line:
 
     def _begin_if_idle(self, due: float) -> None:
         if self._now() - due < IDLE_LATE_SECONDS:
-            for one in self._next(self._places):
+            for one in self._some(self._places):
                 self.begin(one)
 
     def _next(self, count: int) -> list[Waiting]:
@@ -222,6 +222,9 @@ class Line:
             else:
                 found.append(one)
         return found
+
+    # Those that begin together.
+    _some = _next
 
 
 class RefusableLine(Line):

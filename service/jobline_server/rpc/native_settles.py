@@ -62,18 +62,11 @@ class SettleLine(Line):
         super().__init__(PLACES, AT_ONCE, serve, now)
         self.waiting = Turns()
 
-    def _next(self, count: int) -> list[Waiting]:
+    def _some(self, count: int) -> list[Waiting]:
         """Removes up to `count` calls, or fewer that have many bytes."""
         found, room = list[Waiting](), BYTES_AT_ONCE
         while self._count and len(found) < count and room > 0:
-            one = super()._next(1)
+            one = self._next(1)
             found += one
             room -= sum([len(each.raw) for each in one])
-        return found
-
-    def take_all(self) -> list[Waiting]:
-        """Removes and returns all that have not begun."""
-        found = list[Waiting]()
-        while self._count:
-            found += super().take_all()
         return found

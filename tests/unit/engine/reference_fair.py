@@ -134,10 +134,8 @@ class ModelFairness:
         which is used up after a restart: a tenant whose lanes were all closed was away when its
         next job came.
         """
-        ready, group = (
-            self.jobs(queue, name, JobState.READY),
-            self._groups.groups.get((queue, name)),
-        )
+        ready = self.jobs(queue, name, JobState.READY)
+        group = self._groups.groups.get((queue, name))
         has_rate = bool(ready) and group is not None and group.settings.rate is not None
         if has_rate or any(job.options.rules.limiters for job in ready):
             self.catch_up(queue, name)
