@@ -4,21 +4,22 @@ itself."""
 from __future__ import annotations
 
 import errno
+import os
 import sqlite3
-import subprocess
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from jobline_server.storage.ended_store import EndedQuery
-from jobline_server.storage.sqlite.ballast import LAST_PART
-from jobline_server.storage.sqlite.connection import DatabaseSettings
+from jobline_server.storage.ended_store import EndedQuery, RemoveEnded
+from jobline_server.storage.sqlite.ballast import LAST_PART, wal_bytes_max
+from jobline_server.storage.sqlite.connection import WAL_BYTES_DEFAULT, DatabaseSettings
+from jobline_server.storage.sqlite.directory import stores_in
 from jobline_server.storage.sqlite.ended_store import SqliteEndedJobStore
 from jobline_server.storage.sqlite.store import SqliteSettings, SqliteStore
 from jobline_server.storage.store import CommitUnknown, DiskFull, JournalRow
+from tests.small_disk import fill, mounted
 from tests.storage.ended_reference import ids_of, put
 from tests.storage.rows import Writer, blobs_of, checkpoint, items_of, job, opened
 from tests.storage.sqlite_stores import Make
@@ -29,14 +30,8 @@ MIB = 1 << 20
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 8 MiB."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(disk)]
-    mounted = subprocess.run(mount, capture_output=True, check=False)
-    if mounted.returncode:
-        pytest.skip("needs root to mount a small tmpfs: " + mounted.stderr.decode().strip())
-    yield disk
-    subprocess.run(["umount", "-l", str(disk)], check=True)
+    with mounted(tmp_path / "disk", 8) as disk:
+        yield disk
 
 
 FULL_DISK = SqliteSettings(
@@ -44,15 +39,6 @@ FULL_DISK = SqliteSettings(
     low_space_bytes=MIB,
     database=DatabaseSettings(wal_bytes=MIB // 2),
 )
-
-
-def fill(disk: Path) -> Path:
-    """Somebody else takes all the room that is left."""
-    other = disk / "other"
-    with suppress(OSError), other.open("wb", buffering=0) as file:
-        while True:
-            file.write(b"x" * 4_096)
-    return other
 
 
 @pytest.mark.root
@@ -212,6 +198,68 @@ async def test_files_give_back_what_is_free_in_them(small_disk: Path, make: Make
     assert await store.space.restore_ballast()
     await store.commit([writer.row(b"after")])
     assert await blobs_of(store) == [b"after"]
+
+
+@pytest.mark.root
+async def test_a_disk_is_full_where_a_database_has_no_room_for_its_wal(
+    small_disk: Path, make: Make
+) -> None:
+    """Before a write has found it so: what the WAL grows by until then is all needed again."""
+    store = make(FULL_DISK, small_disk / "data")
+    writer = await opened(store)
+    other = fill(small_disk)
+    os.truncate(other, other.stat().st_size - 3 * MIB // 2)
+    while store.space.ballast_stands():
+        await store.commit([writer.row(b"x" * 50_000)])
+        await store.database.wait_moved()
+    assert (small_disk / "data" / "ballast").stat().st_size == 2 * MIB, "acks have all of it"
+    assert store.space.free_bytes() > 0
+    assert not await store.space.restore_ballast()
+    other.unlink()
+    assert await store.space.restore_ballast()
+
+
+def test_a_wal_is_no_larger_than_what_a_full_disk_has_room_for(tmp_path: Path) -> None:
+    """The last part of a small ballast must have room to move it."""
+    for mib, wal_bytes in ((64, WAL_BYTES_DEFAULT), (10, 10 * MIB // 8), (1, MIB // 2)):
+        assert wal_bytes_max(mib * MIB) == wal_bytes
+    store = stores_in(tmp_path, SqliteSettings(ballast_bytes=10 * MIB)).store
+    assert isinstance(store, SqliteStore)
+    assert store._settings.database.wal_bytes == 10 * MIB // 8
+
+
+async def commit_and_fold(store: SqliteStore, writer: Writer) -> None:
+    """A row that is in a checkpoint at once."""
+    await store.commit([writer.row(b"x" * 100_000)])
+    await checkpoint(store, writer, [])
+    await store.truncate(0, 10)
+
+
+@pytest.mark.root
+async def test_a_file_that_need_not_grow_makes_room_for_one_that_must(small_disk: Path) -> None:
+    """A disk was full for good where all of the ballast was used up: what is free in a file could
+    not be returned, as that takes a page of the WAL, and the other file was not asked."""
+    in_wal = DatabaseSettings(wal_bytes=64 * MIB)
+    store = SqliteStore(small_disk, replace(FULL_DISK, ballast_bytes=0, database=in_wal))
+    finished = SqliteEndedJobStore(small_disk, in_wal, beside=store)
+    writer = await opened(store)
+    await finished.open()
+    try:
+        # The finished jobs are in the WAL alone, and the room they had is free there.
+        await finished.write([put(i, blob=b"x" * 100_000) for i in range(10, 30)])
+        await finished.write([RemoveEnded(i, 1) for i in range(10, 30)])
+        # The other database grows once; then its WAL grows alone, with the same pages.
+        await commit_and_fold(store, writer)
+        await store.database.empty_wal()
+        for _ in range(20):
+            await commit_and_fold(store, writer)
+        fill(small_disk)
+        while await store.space.shrink():
+            pass
+        await commit_and_fold(store, writer)
+    finally:
+        await finished.close()
+        await store.close()
 
 
 @pytest.mark.root

@@ -17,7 +17,17 @@ LAST_PART = 4
 # This much must be free beside it, whatever the settings say: a disk that was full has room again
 # only when more than a few commits fit.
 SPARE_BYTES_MIN = 1 << 20
+# A write-ahead log may grow to this share of the last part before it is moved to its database. So
+# the last part has room for what a database grows by then, and for a large commit: moving the log
+# makes more room than it takes.
+_WAL_PART = 2
+_WAL_BYTES_MIN = 1 << 19
 _BLOCK = 512
+
+
+def wal_bytes_max(ballast_bytes: int) -> int:
+    """Returns the size from which a write-ahead log is moved, if there is such a ballast."""
+    return max(ballast_bytes // LAST_PART // _WAL_PART, _WAL_BYTES_MIN)
 
 
 class Ballast:
@@ -42,8 +52,7 @@ class Ballast:
 
         Checks the room first, so that it never fills a disk itself.
         """
-        if self._size_bytes and self._held_bytes == self._size_bytes:
-            self.standing = True
+        if self.standing and self._size_bytes:
             return True
         spare_bytes = max(spare_bytes, SPARE_BYTES_MIN)
         room = free_bytes(self._file.parent) + self._held_bytes
@@ -51,6 +60,10 @@ class Ballast:
         if not self.standing and room >= self._last_bytes + SPARE_BYTES_MIN:
             self._hold(max(self._held_bytes, self._last_bytes))
         return self.standing
+
+    def withhold(self) -> None:
+        """Says that the disk is full before a write has found it so. The file stays as it is."""
+        self.standing = False
 
     def give_up(self, *, last: bool) -> bool:
         """Frees its first part, or all of it, at once; returns False if there was nothing to

@@ -37,8 +37,8 @@ WAL_BYTES_DEFAULT = 8 << 20
 CACHE_BYTES_DEFAULT = 32 << 20
 # Free pages per slice of `shrink`: 2 MiB, a few milliseconds, and at most as much of the WAL.
 SHRUNK_PAGES = 256
-# SQLite checkpoints by itself once the WAL is this many times larger than it should be.
-_BACKSTOP = 8
+# SQLite checkpoints by itself once the WAL is this large: several times what it should be.
+_BACKSTOP_BYTES = 64 << 20
 # What reading a damaged file can raise: SQLite checks structure, not values. Text, and an error
 # message that quotes it, may not be UTF-8 any more, and a number may be NULL.
 _UNREADABLE = (sqlite3.Error, UnicodeDecodeError, TypeError, struct.error)
@@ -83,6 +83,8 @@ class Database:
         self._moving: asyncio.Task[None] | None = None
         self._copy: LiveCopy | None = None
         self._broken: CommitUnknown | None = None
+        self.on_full: Callable[[], None] = lambda: None
+        """Called on the thread when the database has no room for what the WAL holds."""
 
     @classmethod
     async def open(cls, file: Path, settings: DatabaseSettings) -> Database:
@@ -176,8 +178,17 @@ class Database:
 
         given = await self.write(shrink, 0)
         if given:
-            await self._checkpoint_wal("TRUNCATE")
+            await self.empty_wal()
         return given
+
+    async def empty_wal(self) -> None:
+        """Moves the WAL to the database and returns its room to the file system, if there is room
+        for what the database grows by. Needs none where it does not grow."""
+        await self._on_thread(self.empty_wal_here)
+
+    def empty_wal_here(self, raw: sqlite3.Connection) -> None:
+        """As `empty_wal`, for work that is on the thread, between two transactions."""
+        self._move_wal(raw, "TRUNCATE")
 
     def begin_copy(self, file: Path) -> LiveCopy:
         """Begins a copy of the database, which goes on in its steps; one at a time."""
@@ -209,28 +220,25 @@ class Database:
 
     async def _move_in_background(self) -> None:
         try:
-            await self._checkpoint_wal("PASSIVE")
+            await self._on_thread(lambda raw: self._move_wal(raw, "PASSIVE"))
         finally:
             self._moving = None
 
-    async def _checkpoint_wal(self, mode: str) -> None:
+    def _move_wal(self, raw: sqlite3.Connection, mode: str) -> None:
         """Runs SQLite's own checkpoint, between two commits rather than inside one: the callers of
         the last commit are answered meanwhile. A full disk only means that the WAL grows on; it is
         tried again. Where the file would grow by more than there is room for, nothing is moved: the
         attempt would take what room there is, and gain none."""
-
-        def move(raw: sqlite3.Connection) -> None:
-            try:
-                growth = _page_count(raw) * SQLITE_PAGE_BYTES - self._file.stat().st_size
-                if growth > 0 and growth > free_bytes(self._file.parent):
-                    return
+        try:
+            growth = _page_count(raw) * SQLITE_PAGE_BYTES - self._file.stat().st_size
+            if growth > 0 and growth > free_bytes(self._file.parent):
+                self.on_full()
+            else:
                 autocommit(raw, lambda: raw.execute(f"PRAGMA wal_checkpoint({mode})").fetchall())
-            except DiskFull:
-                return
-            except CommitUnknown as unknown:
-                self._broken = unknown
-
-        await self._on_thread(move)
+        except DiskFull:
+            self.on_full()
+        except CommitUnknown as unknown:
+            self._broken = unknown
 
 
 def _page_count(raw: sqlite3.Connection) -> int:
@@ -262,7 +270,7 @@ def _apply_pragmas(
 ) -> None:
     values = {
         "synchronous": settings.synchronous,
-        "backstop_pages": _BACKSTOP * settings.wal_bytes // SQLITE_PAGE_BYTES,
+        "backstop_pages": _BACKSTOP_BYTES // SQLITE_PAGE_BYTES,
         "cache_size": -settings.cache_bytes // 1_024,
     }
     try:

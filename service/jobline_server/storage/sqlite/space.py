@@ -7,6 +7,7 @@ from pathlib import Path
 from jobline_server.storage.sqlite.ballast import Ballast
 from jobline_server.storage.sqlite.connection import SHRUNK_PAGES, SQLITE_PAGE_BYTES, Database
 from jobline_server.storage.sqlite.files import free_bytes
+from jobline_server.storage.store import DiskFull
 
 
 class DirectorySpace:
@@ -23,6 +24,7 @@ class DirectorySpace:
     def add(self, database: Database) -> None:
         """Adds a database that was opened, to be shrunk."""
         self._databases.append(database)
+        database.on_full = self.ballast.withhold
 
     def remove(self, database: Database) -> None:
         """Removes a database that is about to be closed; it need not have been added."""
@@ -45,18 +47,33 @@ class DirectorySpace:
 
     async def give_up_ballast(self, *, last: bool) -> bool:
         """See `Space.give_up_ballast`."""
-        return await self._store.run(lambda _: self.ballast.give_up(last=last))
+        given = await self._store.run(lambda _: self.ballast.give_up(last=last))
+        if given:
+            await self._empty_wals()
+        return given
 
     async def restore_ballast(self) -> bool:
         """See `Space.restore_ballast`. Allocating may take a while."""
         return await self._store.run(lambda _: self.stand())
 
     async def shrink(self) -> int:
-        """See `Space.shrink`."""
+        """See `Space.shrink`. One file that finds no room does not keep others from making some."""
+        await self._empty_wals()
         pages = 0
+        full: DiskFull | None = None
         for database in reversed(self._databases[:]):
-            pages += await database.shrink(SHRUNK_PAGES)
+            try:
+                pages += await database.shrink(SHRUNK_PAGES)
+            except DiskFull as error:
+                full = error
+        if full is not None and not pages:
+            raise full
         return pages * SQLITE_PAGE_BYTES
+
+    async def _empty_wals(self) -> None:
+        """Turns what room there is into more, before anything else takes it."""
+        for database in self._databases[:]:
+            await database.empty_wal()
 
     @property
     def _store(self) -> Database:

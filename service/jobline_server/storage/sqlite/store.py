@@ -175,7 +175,7 @@ class SqliteStore:
         try:
             journal.append(connection, rows, id_ceilings)
         except DiskFull:
-            if not self._ballast.give_up(last=False):
+            if not self._give_up(connection, last=False):
                 raise
             journal.append(connection, rows, id_ceilings)
         for shard, ceiling in id_ceilings.items():
@@ -250,10 +250,17 @@ class SqliteStore:
                 try:
                     return work(connection)
                 except DiskFull:
-                    if not (self._ballast.give_up(last=False) or self._ballast.give_up(last=True)):
+                    if not any(self._give_up(connection, last=part) for part in (False, True)):
                         raise
 
         return await self.database.write(written, _ROW_BYTES)
+
+    def _give_up(self, connection: sqlite3.Connection, *, last: bool) -> bool:
+        """Frees a part of the ballast, and turns it into more: what the WAL holds goes first."""
+        if not self._ballast.give_up(last=last):
+            return False
+        self.database.empty_wal_here(connection)
+        return True
 
     async def truncate(self, shard: int, limit_rows: int) -> int:
         """See `Store.truncate`."""
