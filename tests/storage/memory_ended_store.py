@@ -39,6 +39,9 @@ class MemoryEndedStore:
 
     async def sync(self) -> None: ...
 
+    async def growth(self, size_bytes: int) -> int:
+        return size_bytes
+
     async def write(self, ops: Sequence[EndedOp]) -> None:
         self._kept.write(ops)
 

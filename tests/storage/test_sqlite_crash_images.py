@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from jobline_server.storage.sqlite.connection import SQLITE_PAGE_BYTES
+from jobline_server.storage.sqlite.pages import SQLITE_PAGE_BYTES
 from jobline_server.storage.sqlite.store import SqliteSettings, SqliteStore
 from jobline_server.storage.store import CommitUnknown, DataLoss, StoreRefused
 from tests.storage.rows import bad_of, blobs_of, checkpoint, items_of, job, opened, truncate_all

@@ -15,8 +15,7 @@ Writes are durable after `sync`. After a crash the caller writes everything sinc
 again, in the same order, whether or not it had arrived. An operation says what an id is from then
 on, so to write it twice has the effect of writing it once.
 
-`tests/storage/memory_ended_store.py` is a small implementation; the contracts beside it run on it
-and on SQLite.
+`tests/storage/memory_ended_store.py` is a small one; the contracts beside it run on both.
 """
 
 from __future__ import annotations
@@ -260,6 +259,9 @@ class EndedJobStore(Protocol):
         `CommitUnknown`.
         """
 
+    async def growth(self, size_bytes: int) -> int:
+        """Returns by how much so many bytes more make the file grow; 0 where all reuse room."""
+
     async def sync(self) -> None:
         """Makes everything durable that was written so far."""
 
@@ -273,9 +275,7 @@ class EndedJobStore(Protocol):
         """Returns a page of ended jobs by id."""
 
     async def scan(self, scan: EndedScan) -> Sequence[EndedSpan]:
-        """Returns parts in the order of a scan. An index holds that order: the cost depends on the
-        parts that are returned, not on those that are kept.
-        """
+        """Returns parts in the order of a scan, at the cost of those: an index has the order."""
 
     async def count(self, scan: EndedScan) -> int:
         """Returns the number of jobs in the parts of a scan. Counts `limit` parts at most, so a

@@ -18,9 +18,13 @@ class Space(Protocol):
     def ballast_stands(self) -> bool:
         """Returns whether the reserve for acks is whole; without a system call."""
 
+    def held_bytes(self) -> int:
+        """Returns how much of the reserve is left; without a system call."""
+
     async def give_up_ballast(self, *, last: bool) -> bool:
-        """Frees the first part of the reserve, or with `last` all of it, for writes that make room.
-        Returns whether that freed anything: then the same write may be retried at once.
+        """Frees a step of the first part of the reserve, or with `last`, when that is gone, of the
+        rest, which is for writes that make room. Returns whether that freed anything: then the same
+        write may be retried at once.
         """
 
     async def restore_ballast(self) -> bool:
@@ -42,6 +46,10 @@ class NoSpace:
     def ballast_stands(self) -> bool:
         """Returns True: no write has taken the reserve."""
         return True
+
+    def held_bytes(self) -> int:
+        """Returns 0."""
+        return 0
 
     async def give_up_ballast(self, *, last: bool) -> bool:
         """Returns False."""

@@ -9,7 +9,8 @@
     ballast         room to give up                ballast.py space.py
     lock            held while a process runs      files.py
 
-`connection.py` is a file with its thread, `failures.py` translates errors of writes, and
+`connection.py` is a file with its thread, `pages.py` its size, `failures.py` translates errors of
+writes, and
 `statements.py` reads the SQL, which is in `sql/`, with a sentence about each statement.
 
 Each database has one connection on one thread (SQLite 3.40 loses commits with two, see the

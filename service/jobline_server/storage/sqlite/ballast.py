@@ -1,8 +1,9 @@
 """The ballast: a file without content that is freed when the disk is full, so that acks go on.
 
-It has two parts. The first part is for any write that finds the disk full. The last is kept for
+It has two parts. The first part is for any commit that finds the disk full. The last is kept for
 writes that make room: deletes, retention, returning free pages to the file system. So a disk that
-is full of the server's own jobs can always be emptied.
+is full of the server's own jobs can always be emptied. Both are freed in steps, as others that
+write to the disk may take what is free.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ LAST_PART = 4
 # This much must be free beside it, whatever the settings say: a disk that was full has room again
 # only when more than a few commits fit.
 SPARE_BYTES_MIN = 1 << 20
+# It is freed in so many steps, none smaller than this.
+_STEPS = 16
+_STEP_BYTES_MIN = 1 << 20
 # A write-ahead log may grow to this share of the last part before it is moved to its database. So
 # the last part has room for what a database grows by then, and for a large commit: moving the log
 # makes more room than it takes.
@@ -40,6 +44,11 @@ class Ballast:
         self._held_bytes = 0
         self.standing = False
 
+    @property
+    def held_bytes(self) -> int:
+        """Returns how much of it is left."""
+        return self._held_bytes
+
     def find(self) -> None:
         """Finds what an earlier process left of the file: a start on a full disk may need it
         first."""
@@ -54,7 +63,7 @@ class Ballast:
         """
         if self.standing and self._size_bytes:
             return True
-        spare_bytes = max(spare_bytes, SPARE_BYTES_MIN)
+        spare_bytes = max(spare_bytes, SPARE_BYTES_MIN, 2 * wal_bytes_max(self._size_bytes))
         room = free_bytes(self._file.parent) + self._held_bytes
         self.standing = room >= self._size_bytes + spare_bytes and self._hold(self._size_bytes)
         if not self.standing and room >= self._last_bytes + SPARE_BYTES_MIN:
@@ -66,13 +75,14 @@ class Ballast:
         self.standing = False
 
     def give_up(self, *, last: bool) -> bool:
-        """Frees its first part, or all of it, at once; returns False if there was nothing to
-        free."""
+        """Frees a step of its first part, or, if that is gone, of the `last`; returns False if
+        there was nothing to free."""
         self.standing = False
-        rest = 0 if last else self._last_bytes
-        if self._held_bytes <= rest:
+        kept = self._last_bytes if self._held_bytes > self._last_bytes or not last else 0
+        if self._held_bytes <= kept:
             return False
-        self._hold(rest)
+        step = max(self._size_bytes // _STEPS, _STEP_BYTES_MIN)
+        self._hold(max(self._held_bytes - step, kept))
         return True
 
     def _allocated_bytes(self) -> int:

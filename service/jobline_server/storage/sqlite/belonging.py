@@ -22,9 +22,10 @@ from jobline_server.storage.recovery_cases import (
     PROMISE_MISSING,
     RecoveryCase,
 )
-from jobline_server.storage.sqlite.connection import SQLITE_PAGE_BYTES, Database
+from jobline_server.storage.sqlite.connection import Database
 from jobline_server.storage.sqlite.failures import transact
 from jobline_server.storage.sqlite.losses import Losses
+from jobline_server.storage.sqlite.pages import SQLITE_PAGE_BYTES
 from jobline_server.storage.sqlite.statements import load
 from jobline_server.storage.store import StoreRefused
 

@@ -22,15 +22,16 @@ from typing import Protocol, TypeVar, cast
 
 import aiosqlite
 
+from jobline_server.storage.sqlite import pages
 from jobline_server.storage.sqlite.failures import autocommit, transact
 from jobline_server.storage.sqlite.files import free_bytes
 from jobline_server.storage.sqlite.live_copy import LiveCopy
+from jobline_server.storage.sqlite.pages import SQLITE_PAGE_BYTES
 from jobline_server.storage.sqlite.statements import load
 from jobline_server.storage.store import CommitUnknown, DataLoss, DiskFull, StoreRefused
 
 T = TypeVar("T")
 
-SQLITE_PAGE_BYTES = 8_192
 # The WAL is checkpointed after this much was written. Measured with blobs of 100 KB: 4, 16 and 64
 # MiB give the same throughput, and commits wait up to 20, 45 and 200 ms for the checkpoint.
 WAL_BYTES_DEFAULT = 8 << 20
@@ -171,10 +172,10 @@ class Database:
         auto_vacuum keeps its pages."""
 
         def shrink(raw: sqlite3.Connection) -> int:
-            before = _free_pages(raw)
+            before = pages.free_pages(raw)
             if before:
-                _vacuum(raw, pages_max)
-            return before - _free_pages(raw)
+                pages.vacuum(raw, pages_max)
+            return before - pages.free_pages(raw)
 
         given = await self.write(shrink, 0)
         if given:
@@ -189,6 +190,10 @@ class Database:
     def empty_wal_here(self, raw: sqlite3.Connection) -> None:
         """As `empty_wal`, for work that is on the thread, between two transactions."""
         self._move_wal(raw, "TRUNCATE")
+
+    async def growth(self, size_bytes: int) -> int:
+        """Returns by how much the file will grow when its WAL is moved, after `size_bytes` more."""
+        return await self._on_thread(lambda raw: pages.growth(raw, self._file, size_bytes))
 
     def begin_copy(self, file: Path) -> LiveCopy:
         """Begins a copy of the database, which goes on in its steps; one at a time."""
@@ -230,8 +235,8 @@ class Database:
         tried again. Where the file would grow by more than there is room for, nothing is moved: the
         attempt would take what room there is, and gain none."""
         try:
-            growth = _page_count(raw) * SQLITE_PAGE_BYTES - self._file.stat().st_size
-            if growth > 0 and growth > free_bytes(self._file.parent):
+            growth = pages.growth(raw, self._file, 0)
+            if growth and growth > free_bytes(self._file.parent):
                 self.on_full()
             else:
                 autocommit(raw, lambda: raw.execute(f"PRAGMA wal_checkpoint({mode})").fetchall())
@@ -239,30 +244,6 @@ class Database:
             self.on_full()
         except CommitUnknown as unknown:
             self._broken = unknown
-
-
-def _page_count(raw: sqlite3.Connection) -> int:
-    return int(raw.execute("PRAGMA page_count").fetchone()[0])
-
-
-def _vacuum(raw: sqlite3.Connection, pages_max: int) -> None:
-    """Frees fewer pages where the WAL has no room for more."""
-    pages = pages_max
-    while True:
-        vacuum = f"PRAGMA incremental_vacuum({pages})"
-        try:
-            # A script runs to its end; `execute` would stop after the first page.
-            autocommit(raw, lambda: raw.executescript(vacuum))  # noqa: B023  # called at once
-        except DiskFull:
-            if pages == 1:
-                raise
-            pages = max(pages // 16, 1)
-        else:
-            return
-
-
-def _free_pages(raw: sqlite3.Connection) -> int:
-    return int(raw.execute("PRAGMA freelist_count").fetchone()[0])
 
 
 def _apply_pragmas(

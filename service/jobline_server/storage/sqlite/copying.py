@@ -11,10 +11,11 @@ from pathlib import Path
 from jobline_server.storage.copies import CopyFailed
 from jobline_server.storage.sqlite import belonging
 from jobline_server.storage.sqlite.bootstrap import DATABASE_FILE
-from jobline_server.storage.sqlite.connection import SQLITE_PAGE_BYTES, Database
+from jobline_server.storage.sqlite.connection import Database
 from jobline_server.storage.sqlite.ended_store import FINISHED_FILE
 from jobline_server.storage.sqlite.files import free_bytes, sync_file
 from jobline_server.storage.sqlite.live_copy import STEP_PAGES
+from jobline_server.storage.sqlite.pages import SQLITE_PAGE_BYTES
 
 
 class DirectoryCopies:

@@ -35,16 +35,13 @@ from jobline_server.storage.sqlite import (
     ended_queries,
     ended_scans,
 )
-from jobline_server.storage.sqlite.connection import (
-    SQLITE_PAGE_BYTES,
-    Database,
-    DatabaseSettings,
-)
+from jobline_server.storage.sqlite.connection import Database, DatabaseSettings
 from jobline_server.storage.sqlite.failures import transact
 from jobline_server.storage.sqlite.files import make_directory, sync_directory
 from jobline_server.storage.sqlite.losses import Losses
 from jobline_server.storage.sqlite.minutes import SqliteMinuteStore
 from jobline_server.storage.sqlite.operations import SqliteOperationStore
+from jobline_server.storage.sqlite.pages import SQLITE_PAGE_BYTES
 from jobline_server.storage.sqlite.store import SqliteStore
 from jobline_server.storage.store import DataLoss, StoreRefused
 
@@ -127,11 +124,17 @@ class SqliteEndedJobStore:
             else:
                 apply = partial(ended_ops.apply, ops=slice_)
                 await self.database.transact(apply, _bytes_of(slice_))
+                # Or the WAL would grow by all slices.
+                await self.database.wait_moved()
 
     async def _remove_queue(self, queue: str) -> None:
         remove = partial(ended_ops.remove_queue, queue=queue, limit_rows=_SLICE_OPS)
         while await self.database.transact(remove, _SLICE_OPS * _ROW_BYTES):
             pass
+
+    async def growth(self, size_bytes: int) -> int:
+        """See `EndedJobStore.growth`."""
+        return await self.database.growth(size_bytes)
 
     async def sync(self) -> None:
         """See `EndedJobStore.sync`."""

@@ -11,7 +11,8 @@ from functools import partial
 from jobline_server.storage.journal_check import JournalCheck
 from jobline_server.storage.recovery_cases import Decision
 from jobline_server.storage.sqlite import bootstrap, items, journal
-from jobline_server.storage.sqlite.connection import SQLITE_PAGE_BYTES, Database
+from jobline_server.storage.sqlite.connection import Database
+from jobline_server.storage.sqlite.pages import SQLITE_PAGE_BYTES
 from jobline_server.storage.store import BadRow, ItemRow, JournalRow
 
 # Rows per slice in which the rest of an unfinished truncation or checkpoint is deleted.

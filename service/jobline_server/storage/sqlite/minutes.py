@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Protocol, TypeVar
 
-from jobline_server.storage.sqlite.connection import SQLITE_PAGE_BYTES
+from jobline_server.storage.sqlite.pages import SQLITE_PAGE_BYTES
 from jobline_server.storage.sqlite.statements import load
 from jobline_server.telemetry.queue_minutes import QueueMinute
 

@@ -8,8 +8,8 @@ from functools import partial
 
 from jobline_server.engine.operations import OperationQuery
 from jobline_server.storage.operations import FoundOperation
-from jobline_server.storage.sqlite.connection import SQLITE_PAGE_BYTES
 from jobline_server.storage.sqlite.minutes import OpenDatabase
+from jobline_server.storage.sqlite.pages import SQLITE_PAGE_BYTES
 from jobline_server.storage.sqlite.statements import load
 
 _SQL = load("operations.sql")

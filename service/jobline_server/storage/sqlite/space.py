@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from jobline_server.storage.sqlite.ballast import Ballast
-from jobline_server.storage.sqlite.connection import SHRUNK_PAGES, SQLITE_PAGE_BYTES, Database
+from jobline_server.storage.sqlite.connection import SHRUNK_PAGES, Database
 from jobline_server.storage.sqlite.files import free_bytes
+from jobline_server.storage.sqlite.pages import SQLITE_PAGE_BYTES
 from jobline_server.storage.store import DiskFull
 
 
@@ -44,6 +45,10 @@ class DirectorySpace:
     def ballast_stands(self) -> bool:
         """See `Space.ballast_stands`."""
         return self.ballast.standing
+
+    def held_bytes(self) -> int:
+        """See `Space.held_bytes`."""
+        return self.ballast.held_bytes
 
     async def give_up_ballast(self, *, last: bool) -> bool:
         """See `Space.give_up_ballast`."""

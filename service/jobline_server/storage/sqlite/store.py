@@ -13,11 +13,7 @@ from typing import TypeVar
 
 from jobline_server.storage.sqlite import belonging, bootstrap, items, journal, loading
 from jobline_server.storage.sqlite.bootstrap import DATABASE_FILE
-from jobline_server.storage.sqlite.connection import (
-    SQLITE_PAGE_BYTES,
-    Database,
-    DatabaseSettings,
-)
+from jobline_server.storage.sqlite.connection import Database, DatabaseSettings
 from jobline_server.storage.sqlite.failures import in_transaction
 from jobline_server.storage.sqlite.files import (
     DirectoryLock,
@@ -27,6 +23,7 @@ from jobline_server.storage.sqlite.files import (
     sync_directory,
 )
 from jobline_server.storage.sqlite.losses import Losses
+from jobline_server.storage.sqlite.pages import SQLITE_PAGE_BYTES
 from jobline_server.storage.sqlite.space import DirectorySpace
 from jobline_server.storage.sqlite.watermark import WatermarkFile
 from jobline_server.storage.store import (
@@ -99,9 +96,10 @@ class SqliteStore:
     async def _open(self, shards: int) -> int:
         file = self._directory / DATABASE_FILE
         self._ballast.find()
-        if free_bytes(self._directory) < START_BYTES and not self._ballast.give_up(last=True):
+        while free_bytes(self._directory) < START_BYTES:
             # SQLite cannot open its files on a full disk.
-            raise DiskFull("the disk is full; nothing was written")
+            if not self._ballast.give_up(last=True):
+                raise DiskFull("the disk is full; nothing was written")
         self._opened = await Database.open(file, self._settings.database)
         self.space.add(self._opened)
         sync_directory(self._directory)
@@ -172,12 +170,8 @@ class SqliteStore:
     ) -> None:
         """Commits on the thread, so that no other commit comes before the retry after a full disk,
         or before this one is in the watermark."""
-        try:
-            journal.append(connection, rows, id_ceilings)
-        except DiskFull:
-            if not self._give_up(connection, last=False):
-                raise
-            journal.append(connection, rows, id_ceilings)
+        append = partial(journal.append, connection, rows, id_ceilings)
+        self._with_ballast(connection, append, last=False)
         for shard, ceiling in id_ceilings.items():
             self._ceilings[shard] = max(ceiling, self._ceilings.get(shard, 0))
         for row in rows:
@@ -230,7 +224,9 @@ class SqliteStore:
             items.stage(connection, shard, epoch, generation, rows, removals)
             items.finish(connection, shard, epoch, generation, offset, chain)
 
-        await self.database.transact(finish, items.bytes_of(rows, removals) + _ROW_BYTES)
+        size = items.bytes_of(rows, removals) + _ROW_BYTES
+        # What it makes room for is the rest of the journal.
+        await self._write_anyway(partial(in_transaction, work=finish), size)
 
     async def drop_staged(self, shard: int) -> None:
         """See `Store.drop_staged`."""
@@ -242,25 +238,26 @@ class SqliteStore:
             )
             after = await self._write_anyway(partial(in_transaction, work=clean))
 
-    async def _write_anyway(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    async def _write_anyway(
+        self, work: Callable[[sqlite3.Connection], T], wal_bytes: int = _ROW_BYTES
+    ) -> T:
         """Runs a write that a start needs or that makes room: it may take all of the ballast."""
 
         def written(connection: sqlite3.Connection) -> T:
-            while True:
-                try:
-                    return work(connection)
-                except DiskFull:
-                    if not any(self._give_up(connection, last=part) for part in (False, True)):
-                        raise
+            return self._with_ballast(connection, lambda: work(connection), last=True)
 
-        return await self.database.write(written, _ROW_BYTES)
+        return await self.database.write(written, wal_bytes)
 
-    def _give_up(self, connection: sqlite3.Connection, *, last: bool) -> bool:
-        """Frees a part of the ballast, and turns it into more: what the WAL holds goes first."""
-        if not self._ballast.give_up(last=last):
-            return False
-        self.database.empty_wal_here(connection)
-        return True
+    def _with_ballast(self, raw: sqlite3.Connection, work: Callable[[], T], *, last: bool) -> T:
+        """Runs a write, with as much of the ballast as it needs, out of which the WAL is emptied
+        first."""
+        while True:
+            try:
+                return work()
+            except DiskFull:
+                if not self._ballast.give_up(last=last):
+                    raise
+                self.database.empty_wal_here(raw)
 
     async def truncate(self, shard: int, limit_rows: int) -> int:
         """See `Store.truncate`."""

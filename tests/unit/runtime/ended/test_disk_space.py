@@ -28,6 +28,9 @@ class SmallDisk:
     def ballast_stands(self) -> bool:
         return self.stands
 
+    def held_bytes(self) -> int:
+        return 0
+
     async def give_up_ballast(self, *, last: bool) -> bool:
         self.asked.append("give up")
         given, self._reserve = self._reserve and last, False
