@@ -135,12 +135,7 @@ async def test_deletes_empty_a_disk_that_ended_jobs_have_filled(small_disk: Path
     async with serving(small_disk) as (server, client):
         await end_until_full(server, client)
         fill(small_disk)
-        completed = job_admin_service_pb2.DeleteJobsRequest()
-        completed.jobs.filter.queue = "mail"
-        completed.jobs.filter.states.append(job_pb2.JOB_STATE_COMPLETED)
-        async with aio.insecure_channel(server.address) as channel:
-            deleted = await JobAdminServiceStub(channel).DeleteJobs(completed, timeout=30)
-        assert deleted.count > 10
+        assert await delete_completed(server) > 10
         await server.runtime.ended.write()
         await until_accepting(server)
         await client.push_payloads("mail", [PAYLOAD])
@@ -163,6 +158,40 @@ async def test_retention_empties_a_disk_that_ended_jobs_have_filled(small_disk: 
         # Those that waited for room are in the file now.
         await run_beat(server, "retention")
         assert (await client.queues.get("mail")).counts.completed == 5
+
+
+async def delete_completed(server: RunningServer) -> int:
+    """Deletes all that has completed, by a filter; returns how many that were."""
+    completed = job_admin_service_pb2.DeleteJobsRequest()
+    completed.jobs.filter.queue = "mail"
+    completed.jobs.filter.states.append(job_pb2.JOB_STATE_COMPLETED)
+    async with aio.insecure_channel(server.address) as channel:
+        return (await JobAdminServiceStub(channel).DeleteJobs(completed, timeout=30)).count
+
+
+@pytest.mark.parametrize("others", [False, True])
+async def test_what_ended_on_a_full_disk_outlives_a_start_and_is_deleted(
+    small_disk: Path, others: bool
+) -> None:
+    """A disk that live jobs have filled, which end then: there is no room to keep them, and a
+    server that could not start there could not be told to delete them."""
+    async with serving(small_disk) as (server, client):
+        acknowledged = await push_until_full(client)
+        if others:
+            fill(small_disk)
+        for _ in range(acknowledged):
+            (job,) = await client.pull("mail", max_jobs=1, wait=5)
+            assert await client.ack(job) == [SettleOutcome.DONE]
+        assert server.runtime.core.commits.disk_full
+    async with serving(small_disk) as (server, client):
+        assert server.runtime.core.commits.disk_full
+        assert (await client.queues.get("mail")).counts.completed == acknowledged
+        assert await delete_completed(server) == acknowledged
+        await server.runtime.checkpoints.take_due(everything=True)
+        await until_accepting(server)
+        await client.push_payloads("mail", [PAYLOAD])
+        counts = (await client.queues.get("mail")).counts
+        assert (counts.ready, counts.completed) == (1, 0)
 
 
 async def test_acks_go_on_when_others_fill_the_disk_to_the_last_byte(small_disk: Path) -> None:

@@ -16,6 +16,7 @@ from typing import Protocol
 from jobline_server.runtime.checkpoint_pace import GROWTH_MAX, GivenUp, Hurry, Share
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.ended.ended_jobs import EndedJobs
+from jobline_server.runtime.ended.reserve import SPARE_BYTES
 from jobline_server.runtime.health import Health
 from jobline_server.runtime.slots import JournalPosition, ShardSlot
 from jobline_server.storage.checkpoint import Checkpoint, LastSlice
@@ -30,6 +31,8 @@ JOURNAL_BYTES_MAX = 256 << 20
 CHECKPOINT_AGE_MS_MAX = 60_000
 # While the disk is full, all journals are folded, this often.
 FULL_RETRY_MS = 10_000
+# What is live of them must fit into the room that is left; so much may take the reserve.
+LITTLE_BYTES = 1 << 20
 # Journals of all shards together that a stop leaves as they are: a start reads them in some tenths
 # of a second.
 STOP_JOURNAL_BYTES = 32 << 20
@@ -109,9 +112,9 @@ class Checkpoints:
 
     async def take_last(self) -> int:
         """Takes the checkpoints of a stop; returns of how many shards. Keeps journals that the next
-        start reads in a moment: watchers resume from them.
+        start reads in a moment: watchers resume from them. On a full disk it would be in vain.
         """
-        if self._core.slots.journal_bytes() <= STOP_JOURNAL_BYTES:
+        if self._core.slots.journal_bytes() <= STOP_JOURNAL_BYTES or self._core.commits.disk_full:
             return 0
         return await self.take_due(everything=True)
 
@@ -147,7 +150,9 @@ class Checkpoints:
         commits = self._core.commits
         checkpoint = Checkpoint(slot.shard, slot.position.segments)
         try:
-            # Nothing is staged in vain, again and again, while it cannot store events.
+            # Nothing is staged in vain, again and again, while one of these finds no room.
+            if commits.disk_full:
+                await self._ended.writer.sync()
             await self._prepare_history(slot)
             await self._stage(checkpoint, slot, share)
             # Most of what ended is durable before commits have to wait for the rest of it.
@@ -190,7 +195,13 @@ class Checkpoints:
             await _stored(self.history.prepare(slot.number))
 
     async def _stage(self, checkpoint: Checkpoint, slot: ShardSlot, share: Share) -> None:
+        room = self._room_for_all() if self._core.commits.disk_full else None
         while piece := checkpoint.slice():
+            if room is not None:
+                room -= sum([len(row.blob) for row in piece.rows])
+                if room < 0:
+                    raise DiskFull("folding the journal would take more room than there is")
+                await self._find_room()
             stage = partial(
                 self._core.store.stage,
                 slot.number,
@@ -200,6 +211,20 @@ class Checkpoints:
                 piece.removals,
             )
             await share.write(stage, passes=checkpoint.passes)
+
+    def _room_for_all(self) -> int | None:
+        """Returns what may be staged on a full disk. It is written twice, to the log and to the
+        file, and in vain if it does not fit. A little may take the reserve: where so little of a
+        journal is live, folding it makes room.
+        """
+        free = self._core.space.free_bytes()
+        return None if free is None else max(free // 2 - SPARE_BYTES, LITTLE_BYTES)
+
+    async def _find_room(self) -> None:
+        space = self._core.space
+        while (free := space.free_bytes()) is not None and free < 2 * LITTLE_BYTES:
+            if not await space.give_up_ballast(last=True):
+                raise DiskFull("a checkpoint waits for room")
 
     async def _finish(self, checkpoint: Checkpoint, slot: ShardSlot) -> None:
         commits, store, place = self._core.commits, self._core.store, slot.position

@@ -1,7 +1,7 @@
 """Opening: makes a runtime from stores, with each shard as it was at its last commit.
 
 1. the stores are opened, each shard is taken under a new epoch, its items and journal are read
-2. the endings of the journal are written to the ended store again
+2. the endings of the journal are written to the ended store again, as far as there is room
 3. the counts of the ended store complete the shards, and every lease gets its full time
 """
 
@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 from jobline_server.engine import limits
 from jobline_server.engine.effects import Applied
-from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import JobState, Now
 from jobline_server.engine.wanted import Wanted
 from jobline_server.runtime.clock import Clock
+from jobline_server.runtime.ended.reserve import change
+from jobline_server.runtime.ended.waiting_ops import cleared, counts_after, first_write, settled
 from jobline_server.runtime.runtime import Runtime, RuntimeSettings
 from jobline_server.runtime.slots import JournalPosition, ShardSlot, ShardSlots
 from jobline_server.runtime.watch.kept_batches import ReplayedBatches
@@ -60,11 +61,11 @@ async def open_runtime(
             witness = _both(witness, exporter.witness(shard, image.row.offset))
         recovery = await recover_shard(store, image, load=load, report=report, witness=witness)
         recoveries.append(recovery)
-    opened = await _finish(recoveries, stores, clock.now(), load.wanted)
-    now_ms = clock.now().wall_ms
+    waiting = await _write_endings(recoveries, stores, load.wanted)
+    counts, now = _by_queue(await counts_after(stores.ended_store, waiting)), clock.now()
     slots = [
-        ShardSlot(shard, _position(image.row, recovery, now_ms))
-        for shard, image, recovery in zip(opened, images, recoveries, strict=True)
+        ShardSlot(recovery.finish(counts, now), _position(image.row, recovery, now.wall_ms))
+        for image, recovery in zip(images, recoveries, strict=True)
     ]
     runtime = Runtime(
         stores,
@@ -75,13 +76,17 @@ async def open_runtime(
         new_name=new_name,
         kept=replayed.in_order(),
     )
-    if exporter is not None:
-        _export(runtime, exporter)
+    _go_on(runtime, waiting, exporter)
     return runtime
 
 
-def _export(runtime: Runtime, exporter: Exporter) -> None:
-    """Has all that is committed from now on exported."""
+def _go_on(runtime: Runtime, waiting: Sequence[EndedOp], exporter: Exporter | None) -> None:
+    """Hands on what found no room, and has all that is committed from now on exported."""
+    if waiting:
+        runtime.core.commits.disk_full = True
+        runtime.ended.writer.take_over(waiting)
+    if exporter is None:
+        return
     runtime.core.listen("commit_history", exporter.on_committed)
     runtime.checkpoints.history = exporter
     exporter.start(runtime.core.commits.exclusive)
@@ -108,29 +113,25 @@ def _position(row: ShardRow, recovery: Recovery, now_ms: int) -> JournalPosition
     )
 
 
-async def _finish(
-    recoveries: Sequence[Recovery], stores: Stores, now: Now, wanted: Wanted
-) -> list[Shard]:
+async def _write_endings(
+    recoveries: Sequence[Recovery], stores: Stores, wanted: Wanted
+) -> Sequence[EndedOp]:
+    """Writes what has ended since the checkpoints. Returns what found no room beside the reserve;
+    its changes were written, with all of the reserve if needed: they make room.
+    """
     buffer = EndedBuffer(wanted=wanted)
     for recovery in recoveries:
         buffer.add(recovery.take_endings())
-    # Jobs that are trimmed here were never written, so the counts below do not have them.
+    # Jobs that are trimmed here were never written, so the counts do not have them.
     ops, _trimmed = buffer.take()
-    await _write(stores, ops)
-    counts = _by_queue(await stores.ended_store.counts())
-    return [recovery.finish(counts, now) for recovery in recoveries]
-
-
-async def _write(stores: Stores, ops: Sequence[EndedOp]) -> None:
-    """Writes, with all of the reserve if needed: only a server that has started can make room."""
-    while True:
-        try:
-            await stores.ended_store.write(ops)
-        except DiskFull:
-            if not await stores.space.give_up_ballast(last=True):
-                raise
-        else:
-            return
+    try:
+        while ops:
+            first = first_write(ops)
+            await stores.ended_store.write(first)
+            del ops[: len(first)]
+    except DiskFull:
+        await change(stores.ended_store, stores.space, cleared(ops))
+    return await settled(ops)
 
 
 def _by_queue(

@@ -16,7 +16,8 @@ from jobline_server.engine.values import DEFAULT_OPTIONS, JobState, Now
 from jobline_server.runtime.clock import ManualClock
 from jobline_server.runtime.opening import first_epoch, open_runtime
 from jobline_server.runtime.runtime import Runtime, RuntimeSettings
-from jobline_server.storage.ended_store import EndedOp
+from jobline_server.runtime.views import Audit, Selection
+from jobline_server.storage.ended_store import EndedOp, PutEnded
 from jobline_server.storage.space import NoSpace
 from jobline_server.storage.store import DiskFull
 from jobline_server.storage.stores import Stores
@@ -169,26 +170,62 @@ async def test_a_journal_goes_on_where_it_ended() -> None:
     assert first < second < position.id_ceiling
 
 
-@pytest.mark.parametrize("parts", [0, 1])
-async def test_a_start_on_a_full_disk_may_have_the_reserve(
-    monkeypatch: pytest.MonkeyPatch, parts: int
+async def test_what_has_ended_waits_where_a_start_finds_no_room_for_it(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Without a server nobody could make room; without a reserve it says that the disk is full."""
+    """A server that could not start on a full disk could not be told to delete either."""
     stores = new_stores()
-    (job_id,) = await completed(await restarted(stores))
-    write, full = stores.ended_store.write, [DiskFull()]
+    runtime = await restarted(stores)
+    (job_id, other_id) = await completed(runtime, 2)
+    write, is_full = stores.ended_store.write, True
 
     async def write_once_there_is_room(ops: Sequence[EndedOp]) -> None:
-        if full:
-            raise full.pop()
+        if is_full and any(isinstance(op, PutEnded) for op in ops):
+            raise DiskFull
         await write(ops)
 
     monkeypatch.setattr(stores.ended_store, "write", write_once_there_is_room)
-    space = Reserve(parts)
-    if parts:
-        runtime = await restarted(replace(stores, space=space))
-        assert (await runtime.jobs.get_job(job_id)).state is JobState.COMPLETED
-        assert space.parts == 0
-    else:
-        with pytest.raises(DiskFull):
-            await restarted(replace(stores, space=space))
+    runtime = await restarted(stores)
+    assert runtime.core.commits.disk_full
+    assert runtime.core.slots[0].shard.queues["mail"].kept() == {JobState.COMPLETED: 2}
+    assert (await runtime.jobs.get_job(job_id)).state is JobState.COMPLETED
+    assert await stores.ended_store.counts() == {}
+    is_full = runtime.core.commits.disk_full = False
+    await runtime.ended.write()
+    assert await stores.ended_store.counts() == {("mail", JobState.COMPLETED): 2}
+    assert (await runtime.jobs.get_job(other_id)).state is JobState.COMPLETED
+
+
+async def test_changes_are_written_by_a_start_on_a_full_disk_with_all_of_the_reserve(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They make room; with none for them the start says that the disk is full."""
+    stores = new_stores()
+    runtime = await restarted(stores)
+    (job_id,) = await completed(runtime)
+    await runtime.ended.write()
+    deleted = asyncio.ensure_future(
+        runtime.bulk.delete_jobs(
+            Selection(ids=(job_id,)),
+            dry_run=False,
+            audit=Audit(verb="DeleteJobs", principal="me"),
+        )
+    )
+    while not deleted.done():
+        await a_moment()
+        await runtime.core.commits.commit_once()
+    write = stores.ended_store.write
+    space = Reserve(1)
+
+    async def write_with_the_reserve(ops: Sequence[EndedOp]) -> None:
+        if space.parts or any(isinstance(op, PutEnded) for op in ops):
+            raise DiskFull
+        await write(ops)
+
+    monkeypatch.setattr(stores.ended_store, "write", write_with_the_reserve)
+    runtime = await restarted(replace(stores, space=space))
+    assert await stores.ended_store.counts() == {}
+    assert runtime.core.slots[0].shard.queues["mail"].kept() == {}
+    space.parts = 1_000
+    with pytest.raises(DiskFull):
+        await restarted(replace(stores, space=Reserve(0)))

@@ -115,8 +115,13 @@ async def too_many(
     jobs, size, _ = await store.totals(queue, int(state))
     if jobs <= keep_count and size <= keep_bytes:
         return []
-    due = 0
     spans = await store.scan(EndedScan(ScanOrder.ENDED, queue, int(state), limit=limit))
+    return oldest(spans, jobs, size, keep_count=keep_count, keep_bytes=keep_bytes)
+
+
+def oldest(spans: Spans, jobs: int, size: int, *, keep_count: int, keep_bytes: int) -> Spans:
+    """Returns the first spans, of so many jobs and bytes that there are, which are too many."""
+    due = 0
     for span in spans:
         if jobs - span.count < keep_count and size <= keep_bytes:
             break

@@ -1,8 +1,8 @@
 """Finds and changes ended jobs, in the ended store and on their way to it.
 
 Before a read everything that has ended is written, so that nothing is missed; only retention looks
-at the newest later. A full disk prevents that: then jobs are still found by id, and lists have what
-was written before.
+at the newest later. A full disk may prevent that: then jobs are still found by id, and by those who
+delete or evict, and lists have what was written.
 
 Ended jobs are retried, aged and deleted by facts, as all jobs are. A caller holds `changing` from
 its query to the commit of its facts, so that no two callers decide on the same job.

@@ -104,16 +104,29 @@ class EndedRetention:
         self, queue: str, state: JobState, *, keep_count: int, keep_bytes: int
     ) -> Slice:
         """Evicts the oldest jobs of a queue that are too many, or too large together."""
-        find = partial(
-            due.too_many,
+        find = partial(self._too_many, queue, state, keep_count, keep_bytes)
+        return await self._slice(find, self._evict)
+
+    async def _too_many(
+        self, queue: str, state: JobState, keep_count: int, keep_bytes: int
+    ) -> Sequence[EndedSpan]:
+        """Returns the oldest of those in the store and of those that wait for room in it, which are
+        newer.
+        """
+        waiting = await self._ended.writer.waiting_of(queue, state)
+        jobs, size = sum(span.count for span in waiting), sum(span.bytes for span in waiting)
+        found = await due.too_many(
             self._ended_store,
             queue,
             state,
-            keep_count=keep_count,
-            keep_bytes=keep_bytes,
+            keep_count=max(keep_count - jobs, 0),
+            keep_bytes=max(keep_bytes - size, 0),
             limit=SLICE_PARTS,
         )
-        return await self._slice(find, self._evict)
+        if found:
+            return found
+        too_many = due.oldest(waiting, jobs, size, keep_count=keep_count, keep_bytes=keep_bytes)
+        return too_many[:SLICE_PARTS]
 
     async def write(self) -> None:
         """Writes what has ended, for the slices that follow."""

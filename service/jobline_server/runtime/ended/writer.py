@@ -6,20 +6,19 @@ which calls `sync` first. Before a read the buffer is written, so that no job is
 and retries of dead jobs read often while much ends, and can do without the newest: they have only
 changes written, so that jobs need not be written that their queue does not keep anyway.
 
-While the disk is full endings and operations of operators wait here, in order, and only a
-checkpoint tries to write them: it makes room in the journal. Changes to jobs that the store has
-already (deleted, retried, stale) do not wait: they free room, and no caller may decide on a job
-that was deleted. They are written at once, and again when their turn comes, which does no harm: an
-operation of the store says what an id is from then on.
+While the disk is full endings and operations of operators wait here, in order, and as many are
+written as find room beside the reserve. Changes to jobs that the store has already (deleted,
+retried, stale) do not wait: they free room, and no caller may decide on a job that was deleted.
+They are written at once, and from then on what waits is only what was put, with what has changed of
+it since.
 """
 
 from __future__ import annotations
 
 import asyncio
-from bisect import bisect_left
+import sys
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from typing import Any
 
 from jobline_server.engine.decide.admin import decide_delete_ended
@@ -27,6 +26,8 @@ from jobline_server.engine.endings import Ending
 from jobline_server.engine.values import JobState
 from jobline_server.runtime.commits.batches import CommittedBatch
 from jobline_server.runtime.core import Core
+from jobline_server.runtime.ended import waiting_ops
+from jobline_server.runtime.ended.reserve import change, finds_room, with_reserve
 from jobline_server.runtime.ended.retention_hints import RetentionHints
 from jobline_server.runtime.pace import Pace
 from jobline_server.runtime.waiting import is_set_within
@@ -34,12 +35,10 @@ from jobline_server.storage.ended_buffer import EndedBuffer, Taken
 from jobline_server.storage.ended_store import (
     EndedJobStore,
     EndedOp,
+    EndedPart,
+    EndedQuery,
     EndedRow,
-    MarkStale,
-    PutEnded,
-    PutOperation,
-    RemoveEnded,
-    RemoveQueue,
+    EndedSpan,
 )
 from jobline_server.storage.store import DiskFull
 
@@ -48,8 +47,6 @@ from jobline_server.storage.store import DiskFull
 WRITE_SECONDS = 1.0
 # While a queue completes more than it keeps, most of a write would soon be evicted, so it waits.
 LATEST_WRITE_SECONDS = 3.0
-# Operations per write: the most that are repeated after a failure.
-WRITE_OPS = 500
 # Of how many jobs the endings are taken in a step of the loop: 2 to 4 ms.
 TAKEN_JOBS = 4_000
 # Pieces of the buffer per write: as many operations, and 2 MiB of rows unless one is larger.
@@ -125,25 +122,31 @@ class EndedWriter:
             if self._core.commits.disk_full:
                 await self._change_at_once()
             await self._write()
-        await self._ended_store.sync()
+        await with_reserve(self._core.space, self._ended_store.sync)
 
     def find(self, job_ids: Sequence[int]) -> dict[int, EndedRow | None]:
         """Returns those of some jobs, in order of id, that wait for room, with the row that will be
         kept of each, None if none will. Call `write` before, and query the ended store after.
         """
-        found: dict[int, EndedRow | None] = {}
-        for op in self._unwritten:
-            if isinstance(op, PutEnded):
-                row = op.row
-                found.update(dict.fromkeys(_within(job_ids, row.first_id, row.count), row))
-            elif isinstance(op, RemoveEnded | MarkStale):
-                for job_id in _within(job_ids, op.first_id, op.count):
-                    if job_id in found:
-                        found[job_id] = _changed(found[job_id], op)
-            elif isinstance(op, RemoveQueue):
-                for job_id, known in found.items():
-                    found[job_id] = None if known and known.queue == op.queue else known
-        return found
+        return waiting_ops.find(self._unwritten, job_ids)
+
+    async def waiting(self, query: EndedQuery) -> list[EndedPart]:
+        """Returns the parts that wait for room and pass a filter, by id, up to its limit of jobs.
+        Call `write` before; the caller holds `changing`.
+        """
+        return await waiting_ops.parts(tuple(self._unwritten), query) if self._unwritten else []
+
+    async def waiting_of(self, queue: str, state: JobState) -> list[EndedSpan]:
+        """Returns the parts of a queue and state that wait for room, the first to end first. Call
+        it as `waiting`.
+        """
+        query = EndedQuery(queue=queue, states=frozenset({int(state)}), limit=sys.maxsize)
+        return sorted(map(waiting_ops.span_of, await self.waiting(query)), key=EndedSpan.key)
+
+    def take_over(self, ops: Sequence[EndedOp]) -> None:
+        """Takes what a start found no room for."""
+        self._unwritten += ops
+        self._changed = len(ops)
 
     async def _write_what_fits(self, write: Callable[[], Awaitable[None]]) -> None:
         async with self._writing:
@@ -153,7 +156,10 @@ class EndedWriter:
             except DiskFull:
                 self._core.commits.disk_full = True
             if self._core.commits.disk_full:
-                await self._change_at_once()
+                with suppress(DiskFull):
+                    await self._change_at_once()
+                    with self._failing():
+                        await self._put()
 
     async def _write(self) -> None:
         """Tries once to write everything, in pieces of some milliseconds. What an earlier try could
@@ -215,54 +221,43 @@ class EndedWriter:
         self._unwritten += ops
 
     async def _put(self) -> None:
+        """Writes what waits, some of it at a time: what is written is not written again."""
         while self._unwritten:
-            ops = self._unwritten[:WRITE_OPS]
+            ops = waiting_ops.first_write(self._unwritten)
             self.hints.note(ops)
-            try:
-                await self._ended_store.write(ops)
-            except DiskFull:
-                if not await self._core.space.give_up_ballast(last=False):
-                    raise
-            else:
-                del self._unwritten[: len(ops)]
-                self._changed = max(self._changed - len(ops), 0)
+            if self._core.commits.disk_full:
+                ops = await self._what_fits(ops)
+            await self._ended_store.write(ops)
+            del self._unwritten[: len(ops)]
+            self._changed = max(self._changed - len(ops), 0)
+
+    async def _what_fits(self, ops: Sequence[EndedOp]) -> Sequence[EndedOp]:
+        """Returns as many of the first operations as there is room for, or raises `DiskFull`."""
+        while not await finds_room(self._core.space, self._ended_store, waiting_ops.bytes_of(ops)):
+            ops = waiting_ops.half(ops)
+            if not ops:
+                raise DiskFull("what has ended waits for room")
+        return ops
 
     async def _change_at_once(self) -> None:
         """Takes all that is left in the buffer, and writes the changes among it. Changes that find
         no room are retried with all of the reserve, and then fewer at a time: deletes make room.
         """
         self._buffer.add(())
-        with self._failing(), suppress(DiskFull):
+        with self._failing():
             await self._take_all(self._pieces)
             self._pieces = self._buffer.slices()
             await self._take_all(self._pieces)
-            while self._changed < len(self._unwritten):
-                ops = self._unwritten[self._changed : self._changed + WRITE_OPS]
-                await self._change(
-                    [op for op in ops if not isinstance(op, PutEnded | PutOperation)]
-                )
-                self._changed += len(ops)
+            if changes := waiting_ops.changes_of(self._unwritten[self._changed :]):
+                await change(self._ended_store, self._core.space, changes)
+                self._unwritten = await waiting_ops.settled(self._unwritten)
+            self._changed = len(self._unwritten)
 
     async def _take_all(self, pieces: Iterator[Taken]) -> None:
         pace = Pace()
         for piece in pieces:
             self._take(piece)
             await pace.rest()
-
-    async def _change(self, changes: Sequence[EndedOp]) -> None:
-        if not changes:
-            return
-        try:
-            await self._ended_store.write(changes)
-        except DiskFull:
-            if await self._core.space.give_up_ballast(last=True):
-                await self._change(changes)
-            elif len(changes) > 1:
-                half = len(changes) // 2
-                await self._change(changes[:half])
-                await self._change(changes[half:])
-            else:
-                raise
 
 
 async def _to_the_end(write: Coroutine[Any, Any, None]) -> None:
@@ -271,18 +266,3 @@ async def _to_the_end(write: Coroutine[Any, Any, None]) -> None:
     # A cancelled caller takes no result; `commits` knows of failures.
     writing.add_done_callback(lambda task: task.cancelled() or task.exception())
     await asyncio.shield(writing)
-
-
-def _within(job_ids: Sequence[int], first_id: int, count: int) -> Sequence[int]:
-    return job_ids[bisect_left(job_ids, first_id) : bisect_left(job_ids, first_id + count)]
-
-
-def _changed(row: EndedRow | None, op: RemoveEnded | MarkStale) -> EndedRow | None:
-    stale = int(JobState.STALE)
-    if isinstance(op, RemoveEnded) or row is None:
-        return None
-    if row.state == stale:
-        return row
-    own_ms = row.delete_after_ms
-    delete_ms = op.delete_ms if own_ms is None else min(op.at_ms + own_ms, op.delete_ms)
-    return replace(row, state=stale, former_state=row.state, stale_ms=op.at_ms, delete_ms=delete_ms)

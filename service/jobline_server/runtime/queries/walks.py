@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from jobline_server.engine.items import Item, items_from
 from jobline_server.engine.job import Job
@@ -192,6 +193,7 @@ class EndedWalk:
             or wanted.ended_after_ms is not None
         )
         self._after: int | None = 0
+        self._of_waiting = True
         self._end_ids = {slot.number: slot.shard.next_id() for slot in core.slots}
 
     @property
@@ -237,17 +239,26 @@ class EndedWalk:
             yield LookupResult(list(kept), kept, frozenset())
 
     async def _next_parts(self) -> list[EndedPart]:
-        """Returns the next page of parts. Leaves out damaged jobs, and logs them."""
+        """Returns the next page of parts: before those of the store come those that wait for room
+        in it, and may be written meanwhile. Leaves out damaged jobs, and logs them.
+        """
         if self._after is None:
             return []
         await self._ended.write()
-        page = await self._ended.ended_store.list(ended_query(self._wanted, self._after, PAGE_JOBS))
-        self._ended.damage.found(page.bad)
         ends = self._end_ids
-        self._after = page.resume_after
-        if self._after is not None and self._after >= max(ends.values(), default=0):
-            self._after = None
-        return [part for part in page.parts if part.first_id < ends.get(shard_of(part.first_id), 0)]
+        query = ended_query(self._wanted, self._after, PAGE_JOBS)
+        parts = await self._ended.writer.waiting(query) if self._of_waiting else []
+        if parts:
+            self._after = parts[-1].first_id + parts[-1].count - 1
+        else:
+            query = replace(query, after_id=0) if self._of_waiting else query
+            self._of_waiting = False
+            page = await self._ended.ended_store.list(query)
+            self._ended.damage.found(page.bad)
+            parts, self._after = page.parts, page.resume_after
+            if self._after is not None and self._after >= max(ends.values(), default=0):
+                self._after = None
+        return [part for part in parts if part.first_id < ends.get(shard_of(part.first_id), 0)]
 
 
 def _cut_parts(parts: Iterable[EndedPart]) -> Iterator[tuple[range, EndedPart]]:

@@ -10,6 +10,7 @@ import pytest
 
 from jobline_server.engine.values import JobState
 from jobline_server.runtime.runtime import Runtime
+from jobline_server.runtime.views import Audit, JobFilter, Selection
 from jobline_server.storage.ended_buffer import EndedBuffer
 from jobline_server.storage.ended_store import (
     EndedOp,
@@ -67,16 +68,16 @@ class FullDisk:
         await self._write(ops)
 
 
-async def test_first_part_of_the_reserve_is_for_what_ended(
+async def test_what_ended_waits_and_takes_none_of_the_reserve(
     keeping: Keeping, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is asked for once, and the disk counts as full when that was not enough."""
+    """That is for acks, which go on, and for deletes."""
     disk = FullDisk(keeping.runtime, monkeypatch, parts=1)
     await keeping.cancel()
     await keeping.runtime.ended.write()
-    assert disk.reserve.asked[:2] == [False, False]
-    assert len(disk.refused) == 2
     assert keeping.runtime.core.commits.disk_full
+    assert disk.refused
+    assert disk.reserve.asked == []
     disk.is_full = False
 
 
@@ -170,3 +171,26 @@ async def test_write_that_fails_otherwise_stops_the_process(
     with pytest.raises(OSError):  # noqa: PT011  # the very one from above
         await keeping.runtime.ended.write()
     assert isinstance(keeping.runtime.failed.exception(), OSError)
+
+
+async def test_what_waits_is_evicted_and_deleted_like_what_is_written(
+    keeping: Keeping, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk was full for good where all that filled it waited for room itself."""
+    runtime = keeping.runtime
+    jobs = await keeping.cancel(4)
+    await runtime.ended.write()
+    jobs += await keeping.cancel(4)
+    disk = FullDisk(runtime, monkeypatch)
+    runtime.core.commits.disk_full = True
+    await keeping.sets(count=3)
+    evicted = [(await keeping.after(0)).get("evicted", 0) for _ in range(3)]
+    assert sum(evicted) == 5
+    assert [job_id for job_id in jobs if await runtime.ended.find(job_id)] == jobs[5:]
+    wanted = Selection(filter=JobFilter(queue="mail", states=frozenset({JobState.CANCELLED})))
+    deleted = await runtime.bulk.delete_jobs(wanted, dry_run=False, audit=Audit())
+    assert deleted.count == 3
+    disk.is_full = runtime.core.commits.disk_full = False
+    await runtime.ended.write()
+    assert await keeping.kept() == {}
+    assert runtime.core.slots[0].shard.queues["mail"].kept() == {}
