@@ -5,6 +5,6 @@
 - `due.py` has the rules of retention, `retention.py` applies them in slices, and
   `retention_hints.py` notes where something may be due;
 - `damage.py` and `evictions.py` count and log what operators should know;
-- on a full disk `disk_space.py` makes room, `reserve.py` says which writes may take the reserve, and
-  `waiting_ops.py` what will become of those that wait.
+- on a full disk `disk_space.py` makes room, `reserve.py` says which writes may take the reserve,
+  and `waiting_ops.py` what will become of those that wait.
 """
