@@ -24,6 +24,8 @@ EVERY = "*"
 
 # Answers that are kept for callers with the same roles.
 ANSWERS_MAX = 4_096
+# No queue has a longer name: what was sent as one is compared with no glob, and not kept.
+NAME_CHARACTERS_MAX = 256
 
 
 def matches(glob: str, name: str) -> bool:
@@ -95,6 +97,8 @@ class Grants:
         asked = (verb, queue)
         answer = self._answers.get(asked)
         if answer is None:
+            if len(queue) > NAME_CHARACTERS_MAX:
+                return False
             answer = self._allowed[verb].match(queue)
             if len(self._answers) >= ANSWERS_MAX:
                 self._answers.clear()

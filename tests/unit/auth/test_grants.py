@@ -9,7 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobline_server.auth import grants as grants_module
-from jobline_server.auth.grants import ANSWERS_MAX, MANAGE, PUSH, READ, Grants, matches
+from jobline_server.auth.grants import (
+    ANSWERS_MAX,
+    MANAGE,
+    NAME_CHARACTERS_MAX,
+    PUSH,
+    READ,
+    Grants,
+    matches,
+)
+from jobline_server.rpc.validate.fields import QUEUE_NAME
 
 NAMES = st.text(alphabet="ab.-", max_size=12)
 GLOBS = st.text(alphabet="ab.-*", min_size=1, max_size=8)
@@ -76,3 +85,23 @@ def test_answers_that_are_kept_are_bounded() -> None:
     for number in range(3 * ANSWERS_MAX):
         assert grants.may(PUSH, f"mail-{number}")
         assert len(grants._answers) <= ANSWERS_MAX
+
+
+def test_what_is_no_name_is_compared_with_nothing_and_not_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each refused call with a text of megabytes left it in memory, 4,096 of them per role."""
+    compared: list[str] = []
+    monkeypatch.setattr(grants_module, "matches", lambda _glob, name: compared.append(name))
+    grants = Grants([(PUSH, ["a*", "*-dead"]), (READ, ["*"])])
+    name = "a" * NAME_CHARACTERS_MAX
+    assert QUEUE_NAME.fullmatch(name)
+    assert not QUEUE_NAME.fullmatch(name + "a")
+    assert grants.may(PUSH, name)
+    assert len(grants._answers) == 1
+    for verb in (PUSH, MANAGE):
+        assert not grants.may(verb, name + "a")
+    assert len(grants._answers) == 1
+    assert not compared
+    # Who may do it to all queues learns from the handler that this is no name.
+    assert grants.may(READ, name + "a")
