@@ -51,7 +51,13 @@ def test_what_the_file_would_not_take(app: typer.Typer, asked: list[str], said: 
 
 
 def test_a_wrong_file(app: typer.Typer, tmp_path: Path) -> None:
-    (tmp_path / "auth.toml").write_text("colour = 1\n")
-    done = CliRunner().invoke(app, ["auth", "check", str(tmp_path / "auth.toml")])
-    assert done.exit_code == 2
-    assert "colour: no such name" in done.stderr
+    file = tmp_path / "auth.toml"
+    for text, said in (
+        ("colour = 1\n", "colour: no such name"),
+        ("a = " + "[" * 20_000, "is not TOML: it is nested too deeply"),
+        ("a = " + "9" * 6_000, "is not TOML: a number has too many digits"),
+    ):
+        file.write_text(text)
+        done = CliRunner().invoke(app, ["auth", "check", str(file)])
+        assert done.exit_code == 2
+        assert done.stderr == f"{file}: {said}\n"

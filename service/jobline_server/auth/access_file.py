@@ -10,15 +10,16 @@
     hashes = [{ hash = "sha256:…", expires = 2027-01-01T00:00:00Z }]
 
 An unknown name, a role that there is not, a number out of bounds: nothing is ignored, every mistake
-is named with its place, and a file with one is not used at all (G22).
+is named with its place, up to ten of them, and a file with one is not used at all (G22).
 """
 
 from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
@@ -37,6 +38,9 @@ from jobline_server.auth.api_keys import HASH
 
 FILE_BYTES_MAX = 4 << 20
 ROLES_MAX, ENTRIES_MAX = 1_000, 10_000
+# A file may have as many mistakes as lines, and a mistake may name what it is about.
+MISTAKES_MAX = 10
+MISTAKE_CHARACTERS_MAX = 400
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,127}")
 GLOB = re.compile(r"[A-Za-z0-9._:*-]{1,256}")
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -48,7 +52,7 @@ Verb = Literal["push", "work", "read", "read_payload", "manage", "admin"]
 
 
 class WrongAccessFile(Exception):
-    """The file cannot be used; the message has a line for each mistake."""
+    """The file cannot be used; the message has a line for each of the first mistakes."""
 
 
 class UnreadableFile(WrongAccessFile):
@@ -78,6 +82,12 @@ def _url(value: str) -> str:
     is_safe = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in LOOPBACK)
     if not is_safe or not parts.hostname:
         raise ValueError("must be an https URL; http is for this host alone")
+    return value
+
+
+def _file(value: Path) -> Path:
+    if "\0" in str(value):
+        raise ValueError("must be the path of a file, which has no NUL")
     return value
 
 
@@ -122,7 +132,7 @@ class Issuer(Table):
     issuer: str = Field(min_length=1, max_length=2_000)
     audience: str = Field(min_length=1, max_length=2_000)
     algorithms: list[Algorithm] = Field(min_length=1)
-    jwks_file: Path | None = None
+    jwks_file: Annotated[Path, AfterValidator(_file)] | None = None
     jwks_url: Url | None = None
     roles_claim: str = Field(default="roles", min_length=1, max_length=200)
     leeway_seconds: int = Field(default=30, ge=0, le=300)
@@ -181,16 +191,37 @@ def check_access_text(text: str, before: str = "") -> AccessFile:
     """
     try:
         tables = tomllib.loads(text)
-        file = AccessFile.model_validate(tables)
     except tomllib.TOMLDecodeError as error:
-        raise WrongAccessFile(f"{before}is not TOML: {error}") from None
+        raise _wrong(before, [f"is not TOML: {error}"], 1) from None
+    except RecursionError:
+        raise _wrong(before, ["is not TOML: it is nested too deeply"], 1) from None
+    except ValueError:  # Python reads numbers of up to 4,300 digits
+        raise _wrong(before, ["is not TOML: a number has too many digits"], 1) from None
+    try:
+        file = AccessFile.model_validate(tables)
     except ValidationError as error:
-        mistakes = [_mistake(problem, tables) for problem in error.errors(include_url=False)]
-    else:
-        mistakes = list(_mistakes_of(file))
-    if mistakes:
-        raise WrongAccessFile("\n".join(f"{before}{mistake}" for mistake in mistakes))
+        problems = error.errors(include_url=False, include_input=False)
+        mistakes = (_mistake(problem, tables) for problem in problems)
+        raise _wrong(before, mistakes, len(problems)) from None
+    found = list(_mistakes_of(file))
+    if found:
+        raise _wrong(before, found, len(found))
     return file
+
+
+def _wrong(before: str, mistakes: Iterable[str], count: int) -> WrongAccessFile:
+    """Returns the error of a file with so many mistakes."""
+    lines = [f"{before}{_short(mistake)}" for mistake in islice(mistakes, MISTAKES_MAX)]
+    if count > len(lines):
+        lines.append(f"{before}{count - len(lines):,} more mistakes")
+    return WrongAccessFile("\n".join(lines))
+
+
+def _short(mistake: str) -> str:
+    if len(mistake) <= MISTAKE_CHARACTERS_MAX:
+        return mistake
+    half = MISTAKE_CHARACTERS_MAX // 2
+    return f"{mistake[:half]}…{mistake[-half:]}"
 
 
 def _placed(file: AccessFile, folder: Path) -> AccessFile:

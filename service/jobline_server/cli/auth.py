@@ -72,7 +72,7 @@ def _check_lines(lines: str, roles: list[str]) -> None:
 def check(file: File) -> None:
     """Check a file of keys and roles as a server would.
 
-    Exit codes: 0 it can be used · 2 it cannot: each mistake has a line.
+    Exit codes: 0 it can be used · 2 it cannot: each of the first ten mistakes has a line.
     """
     from jobline_server.auth.access_file import WrongAccessFile, read_access_file
 

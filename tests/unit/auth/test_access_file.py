@@ -6,7 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from jobline_server.auth.access_file import WrongAccessFile, read_access_file
+from jobline_server.auth.access_file import (
+    MISTAKE_CHARACTERS_MAX,
+    MISTAKES_MAX,
+    WrongAccessFile,
+    read_access_file,
+)
 from jobline_server.auth.api_keys import API_KEY, hash_of, key_of
 
 HASH = hash_of("jl_x")
@@ -55,6 +60,13 @@ def mistakes(tmp_path: Path, text: str) -> str:
         (ISSUER.replace("jwks_url", "# "), "jwt[0]: needs one of jwks_file and jwks_url"),
         (ISSUER + 'name = "key"\n', "may not be called key or certificate"),
         (ISSUER + ISSUER, "jwt[1].issuer: https://id.example is that of jwt[0], too"),
+        (
+            ISSUER.replace("jwks_url", "jwks_file").replace("https:", "\\u0000"),
+            "jwt[0].jwks_file: must be the path of a file",
+        ),
+        ("a = " + "[" * 20_000, "is not TOML: it is nested too deeply"),
+        ("a = " + "9" * 6_000, "is not TOML: a number has too many digits"),
+        (ISSUER + f"leeway_seconds = 0x{'f' * 6_000}\n", "jwt[0].leeway_seconds: "),
         (ISSUER + "leeway_seconds = 3600\n", "jwt[0].leeway_seconds: Input should be less"),
     ],
 )
@@ -66,6 +78,26 @@ def test_all_mistakes_are_named(tmp_path: Path) -> None:
     text = KEY + KEY.replace("shop", "mail").replace("all", "none")
     lines = mistakes(tmp_path, text).splitlines()
     assert len(lines) == 3
+
+
+def test_of_many_mistakes_the_first_are_named(tmp_path: Path) -> None:
+    """Each had a line, and all were one line of the log: with 5,000 of them it had 357 KB."""
+    roles = "".join(f'"r{number}", ' for number in range(50))
+    entries = "".join(f'[[certificates]]\nname = "c{at}"\nroles = [{roles}]\n' for at in range(100))
+    lines = mistakes(tmp_path, entries).splitlines()
+    assert len(lines) == MISTAKES_MAX + 1
+    assert lines[0] == "certificates[0] (c0).roles[0]: there is no role r0"
+    assert lines[-1] == "4,990 more mistakes"
+    lines = mistakes(tmp_path, "[[keys]]\n" * 5_000).splitlines()
+    assert lines[-1] == "14,990 more mistakes"
+
+
+@pytest.mark.parametrize("text", ["{} = 1", "[{}]\n[{}]"])
+def test_a_mistake_is_short(tmp_path: Path, text: str) -> None:
+    """One that names a key of two megabytes was a line of as many."""
+    said = mistakes(tmp_path, text.replace("{}", "a" * 2_000_000))
+    assert len(said) <= MISTAKE_CHARACTERS_MAX + 1
+    assert "a" * 50 in said
 
 
 def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:

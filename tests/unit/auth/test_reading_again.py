@@ -35,3 +35,18 @@ async def test_a_file_that_could_not_be_read_is_read_again(
     assert not world.callers.is_wrong
     assert await world.refused(f"Bearer {KEY}") == "TOKEN_UNKNOWN"
     assert not await world.callers.reload()
+
+
+@pytest.mark.parametrize("text", ["a = " + "[" * 20_000, "a = " + "9" * 6_000])
+async def test_a_file_that_the_parser_gives_up_is_a_wrong_one(tmp_path: Path, text: str) -> None:
+    """It raised what nobody expected: neither a counter nor the log named the file."""
+    world = World(tmp_path)
+    world.path.write_text(text)
+    with pytest.raises(WrongAccessFile, match=f"{world.path}: is not TOML"):
+        await world.callers.reload()
+    assert (world.callers.reload_failures, world.callers.is_wrong) == (1, True)
+    assert not await world.callers.reload()
+    await world.callers.caller_of(f"Bearer {KEY}")
+    world.path.write_text(ROLES + KEYS)
+    assert await world.callers.reload()
+    assert not world.callers.is_wrong
