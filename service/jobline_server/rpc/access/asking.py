@@ -104,7 +104,7 @@ class Ask:
         if self.caller.may_all(verb):
             self._note_all(verb)
             return list(ids)
-        check_count(ids)
+        check_count(len(ids))
         queues = await self.runtime.job_queues.find(ids)
         seen = [job_id for job_id in ids if self.sees(verb, queues.get(job_id))]
         for queue in dict.fromkeys(queues[job_id] for job_id in seen):
@@ -120,7 +120,7 @@ class Ask:
         if self.caller.may_all(READ):
             return
         parents = dict.fromkeys(ids)
-        check_count(parents)
+        check_count(len(parents))
         queues = await self.runtime.job_queues.find(parents)
         for job_id in parents:
             queue = queues.get(job_id)
@@ -129,8 +129,8 @@ class Ask:
                 raise Refused(RefusalKind.JOB_NOT_FOUND, message, field="depends_on")
 
 
-def check_count(ids: Collection[int]) -> None:
-    """Refuses more ids than any call takes, before they are looked up."""
-    if len(ids) > LOOKUP_IDS_MAX:
+def check_count(ids: int) -> None:
+    """Refuses more ids than any call takes, before they are read and looked up."""
+    if ids > LOOKUP_IDS_MAX:
         message = f"at most {LOOKUP_IDS_MAX} ids in one call"
         raise Refused(RefusalKind.TOO_LARGE, message, field="ids")

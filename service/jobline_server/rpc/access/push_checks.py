@@ -8,9 +8,15 @@ from collections.abc import Awaitable, Iterable, Iterator
 from typing import Any
 
 from jobline_server.auth.grants import PUSH, READ, WORK
+from jobline_server.engine import limits
 from jobline_server.engine.decide.batch_members import not_found as no_batch
+from jobline_server.rpc import limits as rpc_limits
 from jobline_server.rpc.access.asking import Ask
 from jobline_server.rpc.access.checks import Check
+from jobline_server.rpc.validate import fields
+
+# All that the jobs of a push name, and its shared options once more.
+TIES_MAX = limits.PUSH_PARENTS_MAX + limits.PARENTS_MAX
 
 
 def push(ask: Ask, request: Any) -> Awaitable[Any] | None:
@@ -18,6 +24,7 @@ def push(ask: Ask, request: Any) -> Awaitable[Any] | None:
     ask.need(PUSH, request.queue)
     if ask.caller.may_all(PUSH) and ask.caller.may_all(READ):
         return None
+    fields.at_most(request.jobs, "jobs", limits.PUSH_JOBS_MAX)
     return need_ties(ask, _options_of(request.options, request.jobs))
 
 
@@ -32,7 +39,13 @@ def need_ties(ask: Ask, options: Iterable[Any]) -> Awaitable[Any] | None:
     """Checks which jobs and batches some options name."""
     parents: dict[int, None] = {}
     batches: dict[int, None] = {}
+    count = 0
     for one in options:
+        fields.at_most(one.depends_on, "options.depends_on", limits.PARENTS_MAX)
+        count += len(one.depends_on)
+        if count > TIES_MAX:
+            why = f"the jobs of a push depend on at most {limits.PUSH_PARENTS_MAX} jobs together"
+            raise fields.too_large("jobs", why)
         parents.update(dict.fromkeys(one.depends_on))
         if one.batch_id:
             batches[one.batch_id] = None
@@ -43,6 +56,7 @@ def need_ties(ask: Ask, options: Iterable[Any]) -> Awaitable[Any] | None:
 
 def push_flow(ask: Ask, request: Any) -> Awaitable[Any] | None:
     """Checks a flow: the queues of its jobs, and the job that it is pushed below."""
+    fields.at_most(request.jobs, "jobs", rpc_limits.FLOW_JOBS_MAX)
     for queue in dict.fromkeys(job.queue for job in request.jobs):
         ask.need(PUSH, queue)
     options = [flow.job.options for flow in request.jobs]

@@ -6,7 +6,10 @@ from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any
 
 from jobline_server.auth.grants import READ, READ_PAYLOAD, WORK
+from jobline_server.engine import limits
+from jobline_server.rpc import limits as rpc_limits
 from jobline_server.rpc.access.asking import Ask, check_count
+from jobline_server.rpc.validate import fields
 
 # The last id of a shard, which is never given out: in the place of jobs that are none for a caller.
 NO_JOB = (1 << 43) - 1
@@ -29,6 +32,8 @@ def settle(ask: Ask, request: Any) -> Awaitable[None] | None:
 def release(ask: Ask, request: Any) -> Awaitable[None] | None:
     """Checks a release, which may name a pull."""
     if request.HasField("pull"):
+        queues = request.pull.queues
+        fields.at_most(queues, "pull.queues", limits.QUEUES_PER_CONSUMER_MAX)
         pull(ask, request.pull)
     return settle(ask, request)
 
@@ -38,10 +43,10 @@ def hide_leases(ask: Ask, columns: Sequence[Any], tables: Sequence[Any]) -> Awai
     `columns` are lists of ids, `tables` lists of items that have one. Jobs that have ended, which
     are few, have to be looked up.
     """
+    check_count(sum(map(len, columns)) + sum(map(len, tables)))
     live = ask.runtime.job_queues.live
     ids = {job_id for column in columns for job_id in column}
     ids.update(item.id for table in tables for item in table)
-    check_count(ids)
     queues = {job_id: live(job_id) for job_id in ids}
     ended = [job_id for job_id, queue in queues.items() if queue is None]
     if not ended:
@@ -80,11 +85,15 @@ def _hide(
 def stream_frame(ask: Ask, request: Any) -> Awaitable[None] | None:
     """Checks a frame of a worker: its queues, and the jobs that it settles."""
     if request.HasField("open"):
-        for one in (*request.open.queues, *request.open.handlers):
+        opening = request.open
+        fields.at_most(opening.queues, "open.queues", limits.QUEUES_PER_CONSUMER_MAX)
+        fields.at_most(opening.handlers, "open.handlers", rpc_limits.HANDLERS_MAX)
+        for one in (*opening.queues, *opening.handlers):
             ask.need(WORK, one.queue)
     if ask.caller.may_all(WORK):
         return None
     settles = request.settles
+    fields.at_most(settles, "settles", rpc_limits.FRAME_SETTLES_MAX)
     tables = [table for one in settles for table in (one.acks, one.fails, one.releases)]
     columns = [one.ack_ids for one in settles]
     return hide_leases(ask, columns, [*tables, request.extends, request.logs])
