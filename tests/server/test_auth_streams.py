@@ -121,6 +121,42 @@ async def test_calls_end_when_the_role_is_changed(guarded: RunningServer) -> Non
         watch.cancel()
 
 
+@pytest.mark.parametrize("queues", [["mail"], ["*"]])
+async def test_a_wait_shows_what_its_caller_may_see_when_a_job_ends(
+    guarded: RunningServer, queues: list[str]
+) -> None:
+    """A result was shown after `read_payload` was taken away, and was not after it was given."""
+    may, may_not = (
+        role("mail", (queues, verbs)) + api_key("mail", "mail")
+        for verbs in (ALL, ["push", "work", "read"])
+    )
+    access = guarded.server.authentication.access
+    assert access is not None
+    await change(guarded, may)
+    for before, after in ((may, may_not), (may_not, may)):
+        async with channel_of(guarded.address, "mail") as channel:
+            stub: Any = JobServiceStub(channel)
+            pushed = await stub.Push(pb.PushRequest(queue="mail", payloads=[b"x"] * 2))
+            ids = list(range(pushed.first_id, pushed.first_id + 2))
+            wait = stub.Wait(pb.WaitRequest(ids=ids))
+            await until(lambda: len(access.open_calls) == 1)
+            pulled = await stub.Pull(
+                pb.PullRequest(queues=[pb.QueueWeight(queue="mail")], max_jobs=2)
+            )
+            one, other = (
+                pb.AckItem(id=job.id, delivery=job.delivery, result=b"secret")
+                for job in pulled.jobs
+            )
+            for item, now in ((one, before), (other, after)):
+                await stub.Ack(pb.AckRequest(items=[item]))
+                reply = await wait.read()
+                assert reply.id == item.id
+                shown = (b"secret", False) if now is may else (b"", True)
+                assert (reply.result, reply.result_hidden) == shown
+                await change(guarded, after)
+            assert await wait.read() is aio.EOF
+
+
 async def test_a_wrong_file_changes_nothing(guarded: RunningServer) -> None:
     """The old rules stay in force, and the metrics say so."""
     async with channel_of(guarded.address, "mail") as channel:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from array import array
+from collections.abc import Collection, Iterable, Sequence
 
 import grpc
 
-from jobline_server.auth.grants import EVERY, READ, Caller
+from jobline_server.auth.grants import EVERY, READ, READ_PAYLOAD, Caller
 from jobline_server.auth.refused import Reason
 from jobline_server.engine import limits
 from jobline_server.engine.commands import RefusalKind, Refused
@@ -43,7 +44,7 @@ class Ask:
     `needed`: what a call that stays open was asked for, to ask again; None for others.
     """
 
-    __slots__ = ("caller", "hidden", "is_answered", "needed", "runtime", "shut")
+    __slots__ = ("caller", "hidden", "is_answered", "needed", "runtime", "shut", "waited")
 
     def __init__(self, caller: Caller, runtime: Runtime, *, is_long: bool = False) -> None:
         self.caller = caller
@@ -53,6 +54,18 @@ class Ask:
         self.needed: set[tuple[str, str]] | None = set() if is_long else None
         self.shut: frozenset[int] = frozenset()
         """Ids of jobs whose contents a call that waits for them may not show."""
+        self.waited: Sequence[int] = ()
+        """The ids that a call waits for."""
+
+    async def wait_for(self, ids: Sequence[int]) -> None:
+        """Notes the jobs that the call waits for, and looks whose contents it may show."""
+        self.waited = array("Q", ids)
+        if self.caller.may_all(READ_PAYLOAD):
+            return
+        queues, may = await self.runtime.job_queues.find(ids), self.caller.may
+        self.shut = frozenset(
+            job_id for job_id in ids if not may(READ_PAYLOAD, queues.get(job_id, ""))
+        )
 
     def need(self, verb: str, queue: str) -> None:
         """Raises `Denied` unless the caller may do this to a queue; one without a name is all."""
@@ -75,6 +88,17 @@ class Ask:
         self.caller = caller
         for verb, queue in self.needed or ():
             self.need(verb, queue)
+        if self.waited:
+            self.shut = frozenset(filter(self._is_shut, self.waited))
+
+    def _is_shut(self, job_id: int) -> bool:
+        """Returns whether the contents of a job may not be shown now. Of one that has ended, what
+        was so then holds.
+        """
+        if self.caller.may_all(READ_PAYLOAD):
+            return False
+        queue = self.runtime.job_queues.live(job_id)
+        return job_id in self.shut if queue is None else not self.caller.may(READ_PAYLOAD, queue)
 
     def sees(self, verb: str, queue: str | None) -> bool:
         """Returns whether the caller may know that something of a queue exists."""

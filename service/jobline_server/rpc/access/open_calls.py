@@ -16,6 +16,8 @@ from jobline_server.rpc.admission import Admission
 # A timer looks at the clock this often, as that may be set.
 TIMER_SECONDS_MAX = 600.0
 ASKED_AT_ONCE = 100
+# Each job that a call waits for is looked up: so many take as long as another call.
+IDS_PER_CALL = 20
 
 Find = Callable[[Credentials], Awaitable[Caller]]
 Refusal = NotAuthenticated | Denied
@@ -94,7 +96,8 @@ class OpenCalls:
 
     async def ask_again(self) -> None:
         """Asks again for all calls, and ends those that would be refused now."""
-        for number, call in enumerate(self, 1):
+        asked = 0
+        for call in self:
             try:
                 caller = await self._find(call.shown)
                 call.ask.again(caller)
@@ -102,5 +105,7 @@ class OpenCalls:
                 call.end(refused.with_traceback(None))
             else:
                 call.set_timer()
-            if number % ASKED_AT_ONCE == 0:
+            asked += 1 + len(call.ask.waited) // IDS_PER_CALL
+            if asked >= ASKED_AT_ONCE:
+                asked = 0
                 await asyncio.sleep(0)  # noqa: TID251  # it does not wait

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any
 
-from jobline_server.auth.grants import READ, READ_PAYLOAD, WORK
+from jobline_server.auth.grants import READ, WORK
 from jobline_server.engine import limits
 from jobline_server.rpc import limits as rpc_limits
 from jobline_server.rpc.access.asking import Ask, check_count
@@ -105,12 +105,7 @@ async def wait(ask: Ask, request: Any) -> None:
     if ask.hidden:
         ask.is_answered = not seen
         request.ids[:] = seen
-    if not ask.caller.may_all(READ_PAYLOAD):
-        queues = await ask.runtime.job_queues.find(seen)
-        may = ask.caller.may
-        ask.shut = frozenset(
-            job_id for job_id in seen if not may(READ_PAYLOAD, queues.get(job_id, ""))
-        )
+    await ask.wait_for(seen)
 
 
 def watch(ask: Ask, request: Any) -> Awaitable[Any] | None:
