@@ -12,6 +12,7 @@ from typing import Any
 
 from jobline_server.auth.grants import MANAGE, READ, READ_PAYLOAD
 from jobline_server.rpc.access.asking import Ask
+from jobline_server.rpc.convert import scaler
 
 Check = Callable[[Ask, Any], Awaitable[Any] | None]
 """Checks a request; returns None, or what is to be awaited."""
@@ -44,7 +45,7 @@ def needs_scaled(verb: str) -> Check:
 
     def check(ask: Ask, request: Any) -> None:
         scaled = getattr(request, "scaledObjectRef", request)
-        ask.need(verb, scaled.scalerMetadata.get("queue", ""))
+        ask.need(verb, scaler.given_in(scaled.scalerMetadata).get(scaler.QUEUE, ""))
 
     return check
 

@@ -62,7 +62,7 @@ class Trigger:
 
 def trigger_of(request: pb.ScaledObjectRef) -> Trigger:
     """Returns the trigger of a request; raises `Refused`, which names the key."""
-    given = _given(request.scalerMetadata)
+    given = given_in(request.scalerMetadata)
     metric = _metric(given.get(METRIC, ""))
     target = TARGETS[metric]
     if given.get(TARGET):
@@ -94,8 +94,8 @@ def path_of(key: str) -> str:
     return f"scalerMetadata.{key}"
 
 
-def _given(metadata: Mapping[str, str]) -> dict[str, str]:
-    """Returns the values by our own keys."""
+def given_in(metadata: Mapping[str, str]) -> dict[str, str]:
+    """Returns the values by our own keys; raises `Refused` for a key that nobody knows."""
     found: dict[str, str] = {}
     for given in metadata:
         key = given.removesuffix(FROM_ENVIRONMENT)
