@@ -46,9 +46,27 @@ async def test_callers_are_known_by_their_certificates(
         for client_certificate, code in ((known, 200), (plain, 200), (unknown, 401)):
             async with http(server, context_of(authority, client_certificate)) as client:
                 assert (await client.post(URL, json=BODY)).status_code == code
-                forged = {":certificate-names": "worker.example"}
+                forged = {":certificate": "worker.example"}
                 with pytest.raises(httpx.HTTPError):
                     (await client.post(URL, json=BODY, headers=forged)).raise_for_status()
+
+
+async def test_a_certificate_of_an_address_has_no_name(
+    files: Files, authority: trustme.CA, transport: str
+) -> None:
+    """One transport took the address for a name, and the other doors the common name beside it."""
+    text = role("all", (["*"], ["push"])) + "".join(
+        f'[[certificates]]\nname = "{name}"\nroles = ["all"]\n'
+        for name in ("worker.example", "127.0.0.9")
+    )
+    settings = files.settings(mutual=True) | {"auth": auth_file(files.folder, text)}
+    shown = authority.issue_cert("127.0.0.9", common_name="worker.example")
+    async with running_server(transport=transport, data=files.folder / "d", **settings) as server:
+        with pytest.raises(aio.AioRpcError) as caught:
+            await push(secure_channel(server.address, credentials(authority, shown)))
+        assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
+        async with http(server, context_of(authority, shown)) as client:
+            assert (await client.post(URL, json=BODY)).status_code == 401
 
 
 async def test_callers_of_streams_are_known_by_their_certificates(

@@ -148,7 +148,7 @@ class Issuer(Table):
 
 class Certificate(Table):
     """Clients with a certificate of this name: a SAN (DNS, URI or e-mail), or, where a certificate
-    has none, its common name.
+    has no SAN of any kind, its common name.
     """
 
     name: str = Field(min_length=1, max_length=1_000)

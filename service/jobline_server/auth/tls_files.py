@@ -9,7 +9,6 @@ used, and is looked at again two seconds later.
 from __future__ import annotations
 
 import ssl
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, Self
@@ -159,14 +158,7 @@ def _bytes_of(path: Path) -> bytes:
         raise WrongTlsFiles(f"{path}: {(error.strerror or str(error)).lower()}") from None
 
 
-def names_of(peer: Mapping[str, object] | None) -> tuple[str, ...]:
-    """Returns the names of a client's certificate, as `ssl` shows it, in the way of gRPC: its SANs,
-    or its common name where it has none.
-    """
-    found: Mapping[str, object] = peer or {}
-    sans: object = found.get("subjectAltName", ())
-    names = [value for kind, value in sans if kind in {"DNS", "URI", "email"}]  # type: ignore[attr-defined]  # of pairs
-    if not names:
-        subject: object = found.get("subject", ())
-        names = [value for part in subject for kind, value in part if kind == "commonName"]  # type: ignore[attr-defined]  # of pairs
-    return tuple(name for name in names if isinstance(name, str) and name.isprintable())
+def certificate_of(connection: ssl.SSLObject) -> bytes:
+    """Returns the certificate that a client showed (PEM); empty where it showed none."""
+    found = connection.getpeercert(binary_form=True)
+    return b"" if found is None else ssl.DER_cert_to_PEM_cert(found).encode("ascii")

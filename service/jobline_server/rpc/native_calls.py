@@ -79,7 +79,7 @@ class NativeCall:
         return self.metadata
 
     def auth_context(self) -> Mapping[str, Sequence[bytes]]:
-        """Returns the names of the certificate, as `ServicerContext.auth_context` does."""
+        """Returns the certificate, as `ServicerContext.auth_context` does."""
         return {} if self.caller is None else self.caller.auth_context()
 
     async def abort(

@@ -248,15 +248,15 @@ def with_calls(
 
 def headers_of(scope: Message) -> dict[str, str]:
     """Returns the headers by their lower-case names; several of a name are one, with commas. The
-    names of the caller's certificate are among them.
+    caller's certificate is among them.
     """
     headers: dict[str, str] = {}
     for raw_name, raw_value in scope["headers"]:
         name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
         headers[name] = f"{headers[name]}, {value}" if name in headers else value
-    names = scope.get("state", {}).get(CERTIFICATE)
-    if names:
-        headers[CERTIFICATE] = "\n".join(names)
+    certificate = scope.get("state", {}).get(CERTIFICATE)
+    if certificate:
+        headers[CERTIFICATE] = certificate.decode("ascii")
     return headers
 
 

@@ -20,7 +20,7 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
-from jobline_server.auth.tls_files import names_of
+from jobline_server.auth.tls_files import certificate_of
 from jobline_server.web.event_stream import is_stream
 from jobline_server.web.exchange import CERTIFICATE
 from jobline_server.web.parsing import CountingConnection
@@ -95,7 +95,7 @@ class BoundedProtocol(H11Protocol):
         super().connection_made(transport)
         checked = transport.get_extra_info("ssl_object")
         if checked is not None:
-            self.app_state = {CERTIFICATE: names_of(checked.getpeercert())}
+            self.app_state = {CERTIFICATE: certificate_of(checked)}
         self._begin()
 
     def data_received(self, data: bytes) -> None:

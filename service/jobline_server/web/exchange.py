@@ -13,8 +13,8 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
-# Under this name are the names of the caller's certificate: no header can have it, for its colon.
-CERTIFICATE = ":certificate-names"
+# Under this name is the caller's certificate: no header can have it, for its colon.
+CERTIFICATE = ":certificate"
 # Replies are written in pieces of this size, each when the connection has room for it: so a reply
 # is in memory once, and its task lasts until nearly all of it is read.
 PIECE_BYTES = 64 << 10

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jobline_server.auth.refused import malformed
 
 AUTHORIZATION = "authorization"
+PEM = "x509_pem_cert"
 
 
 class Credentials(NamedTuple):
-    """The header ("" without), and the names of the certificate."""
+    """The header ("" without), and the certificate (PEM; empty without)."""
 
     authorization: str
-    names: tuple[str, ...] = ()
+    certificate: bytes = b""
 
 
 def authorization_of(context: Any) -> str:
@@ -32,10 +33,7 @@ def authorization_of(context: Any) -> str:
     raise malformed("authorization must be text")
 
 
-def certificate_names(context: Any) -> tuple[str, ...]:
-    """Returns the names of the caller's certificate, as the transport checked it: its SANs, or its
-    common name where it has none.
-    """
-    found: dict[str, Sequence[bytes]] = context.auth_context() or {}
-    names = found.get("x509_subject_alternative_name") or found.get("x509_common_name") or ()
-    return tuple(name.decode("utf-8", "replace") for name in names)
+def certificate_of(context: Any) -> bytes:
+    """Returns the caller's certificate (PEM), as the transport checked it; empty without."""
+    found: Mapping[str, Sequence[bytes]] = context.auth_context() or {}
+    return next(iter(found.get(PEM, ())), b"")

@@ -11,6 +11,7 @@ from typing import Any
 
 from jobline.v1 import job_service_pb2
 from jobline_server.auth.authenticator import Authenticator, required
+from jobline_server.auth.certificates import names_of
 from jobline_server.auth.grants import READ, Caller
 from jobline_server.auth.refused import NotAuthenticated
 from jobline_server.rpc.access.asking import Ask, Denied
@@ -19,7 +20,7 @@ from jobline_server.rpc.access.credentials import (
     AUTHORIZATION,
     Credentials,
     authorization_of,
-    certificate_names,
+    certificate_of,
 )
 from jobline_server.rpc.access.open_calls import OpenCall, OpenCalls
 from jobline_server.rpc.access.refusals import Refusals
@@ -180,13 +181,13 @@ class Access:
         authorization = authorization_of(context)
         if authorization or not self.authenticator.takes_certificates:
             return Credentials(authorization)
-        return Credentials("", certificate_names(context))
+        return Credentials("", certificate_of(context))
 
     async def _find(self, shown: Credentials) -> Caller:
         if shown.authorization:
             return await self.authenticator.caller_of(shown.authorization)
-        if shown.names:
-            return self.authenticator.certified(shown.names)
+        if shown.certificate:
+            return self.authenticator.certified(names_of(shown.certificate))
         raise required()
 
     def _refused(
@@ -210,14 +211,14 @@ class Access:
         return None
 
     async def check_page(
-        self, path: str, headers: Headers, names: tuple[str, ...], peer: str, *, reads: bool
+        self, path: str, headers: Headers, certificate: bytes, peer: str, *, reads: bool
     ) -> Status | None:
         """Returns the refusal of a page: for callers that are known, or, with `reads`, that may
         read all queues.
         """
         caller = None
         try:
-            caller = await self._find(Credentials(headers.get(AUTHORIZATION, ""), names))
+            caller = await self._find(Credentials(headers.get(AUTHORIZATION, ""), certificate))
             if reads:
                 Ask(caller, self._runtime).need_all(READ)
         except (NotAuthenticated, Denied) as refused:

@@ -22,7 +22,7 @@ from jobline_server.rpc.connect.bodies import Bodies, too_long
 from jobline_server.rpc.connect.failures import JSON, Failed, Reply, error_reply
 from jobline_server.rpc.connect.heads import (
     Head,
-    certificate_names_of,
+    certificate_of,
     read_head,
     stream_type,
 )
@@ -37,7 +37,7 @@ LOG = logger("rpc")
 
 Headers = Mapping[str, str]
 AUTHORIZATION = "authorization"
-SAN = "x509_subject_alternative_name"
+PEM = "x509_pem_cert"
 JSON_HEAD = Head(JSON, "identity", None)
 TIME_OVER = make_status(grpc.StatusCode.DEADLINE_EXCEEDED, "", "the time of the call is over")
 
@@ -62,8 +62,9 @@ class HttpCall:
         return () if found is None else ((AUTHORIZATION, found),)
 
     def auth_context(self) -> Mapping[str, Sequence[bytes]]:
-        """Returns the names of the caller's certificate, as gRPC does."""
-        return {SAN: [name.encode() for name in certificate_names_of(self._headers)]}
+        """Returns the caller's certificate, as gRPC does."""
+        found = certificate_of(self._headers)
+        return {PEM: [found]} if found else {}
 
     async def abort(
         self,

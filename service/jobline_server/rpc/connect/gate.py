@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from jobline_server.rpc.access.guarding import Access
 from jobline_server.rpc.connect.failures import Reply, error_reply
-from jobline_server.rpc.connect.heads import certificate_names_of
+from jobline_server.rpc.connect.heads import certificate_of
 
 METRICS = "/metrics"
 OPEN_PAGES = frozenset({"/", "/healthz", "/readyz"})
@@ -36,8 +36,8 @@ class HttpGate:
         """Returns the refusal of a page."""
         if path in OPEN_PAGES:
             return None
-        names = certificate_names_of(headers)
+        certificate = certificate_of(headers)
         status = await self._access.check_page(
-            path, headers, names, peer, reads=path.startswith(METRICS)
+            path, headers, certificate, peer, reads=path.startswith(METRICS)
         )
         return None if status is None else error_reply(status)

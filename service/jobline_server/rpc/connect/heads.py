@@ -17,7 +17,7 @@ STREAM = "application/connect+"
 VERSION = "1"
 ENCODINGS = ("identity", "gzip")
 # No header that a caller could send: their names have no colon.
-CERTIFICATE = ":certificate-names"
+CERTIFICATE = ":certificate"
 TIMEOUT = re.compile("[0-9]{1,10}")
 
 
@@ -62,9 +62,9 @@ def read_head(headers: Mapping[str, str]) -> Head:
     return Head(media_type, encoding, None if timeout is None else int(timeout))
 
 
-def certificate_names_of(headers: Mapping[str, str]) -> tuple[str, ...]:
-    """Returns the names of the caller's certificate, as the connection checked it."""
-    return tuple(headers.get(CERTIFICATE, "").splitlines())
+def certificate_of(headers: Mapping[str, str]) -> bytes:
+    """Returns the caller's certificate (PEM), as the connection checked it; empty without."""
+    return headers.get(CERTIFICATE, "").encode("ascii")
 
 
 def stream_type(headers: Mapping[str, str]) -> str:

@@ -19,20 +19,20 @@ from jobline_server.rpc.tls.marks import Marker
 
 MARK = "jobline-door"
 MARK_BYTES = 16
-SAN = "x509_subject_alternative_name"
+PEM = "x509_pem_cert"
 # The last calls of a connection may begin after its end; they are not for long.
 GONE_SECONDS = 10.0
 
 
 class DoorCaller(NamedTuple):
-    """The address, as gRPC writes it, and the names of the certificate."""
+    """The address, as gRPC writes it, and the certificate (PEM); empty without."""
 
     peer: str
-    names: tuple[str, ...] = ()
+    certificate: bytes = b""
 
     def auth_context(self) -> Mapping[str, Sequence[bytes]]:
-        """Returns the names, as `ServicerContext.auth_context` does."""
-        return {SAN: [name.encode() for name in self.names]} if self.names else {}
+        """Returns the certificate, as `ServicerContext.auth_context` does."""
+        return {PEM: [self.certificate]} if self.certificate else {}
 
 
 class DoorCallers:

@@ -12,7 +12,7 @@ import ssl
 from pathlib import Path
 
 from jobline_server.addresses import bind
-from jobline_server.auth.tls_files import H2, HANDSHAKE_SECONDS, TlsFiles, names_of
+from jobline_server.auth.tls_files import H2, HANDSHAKE_SECONDS, TlsFiles, certificate_of
 from jobline_server.rpc.tls.callers import DoorCaller, DoorCallers
 from jobline_server.rpc.tls.handshakes import Handshakes
 from jobline_server.rpc.tls.marks import Marker
@@ -141,7 +141,7 @@ class _Outside(_End):
             self.transport.abort()
             return
         self.transport.pause_reading()
-        caller = DoorCaller(_peer_of(transport), names_of(checked.getpeercert()))
+        caller = DoorCaller(_peer_of(transport), certificate_of(checked))
         self._mark, self._marker = self._callers.add(caller)
         self._reaching = asyncio.get_running_loop().create_task(self._reach())
 
