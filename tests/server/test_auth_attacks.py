@@ -18,8 +18,9 @@ from jobline_server.auth.api_keys import key_of
 from jobline_server.rpc.access import refusals
 from jobline_server.testing import RunningServer, running_server
 from tests.server import http_calls
-from tests.server.access import auth_file, channel_of, channel_with, key, of_verbs
+from tests.server.access import auth_file, channel_of, channel_with, key, of_verbs, role
 from tests.server.calling import Refusal, refusal_of
+from tests.unit.auth.tokens import Issuer, issuer_lines
 
 PUSH = pb.PushRequest(queue="fuzz", payloads=[b"x"])
 
@@ -83,16 +84,32 @@ async def test_a_refused_request_is_not_decoded(guarded: RunningServer) -> None:
     assert refusal_of(caught.value).reason == "AUTH_REQUIRED"
 
 
-async def test_a_body_is_not_read_without_a_token(guarded: RunningServer) -> None:
-    """The refusal comes before the body, which may have ten megabytes."""
-    host, port = guarded.http.split(":")
-    reader, writer = await asyncio.open_connection(host, int(port))
-    writer.write(
-        b"POST /jobline.v1.JobService/Push HTTP/1.1\r\nhost: x\r\n"
-        b"content-type: application/json\r\ncontent-length: 10000000\r\n\r\n"
-    )
-    assert b" 401 " in await reader.readline()
-    writer.close()
+@pytest.mark.parametrize("shown", ["nothing", "another issuer's", "an old one"])
+async def test_a_body_is_not_read_without_a_token(
+    tmp_path: Path, transport: str, shown: str
+) -> None:
+    """The refusal comes before the body, which may have ten megabytes: bodies of many who only show
+    what looks like a token held the room of all.
+    """
+    issuer = Issuer()
+    (tmp_path / "keys.json").write_bytes(issuer.jwks())
+    lines = role("all", (["*"], ["push"])) + issuer_lines('jwks_file = "keys.json"')
+    path, header = auth_file(tmp_path, lines), ""
+    if shown != "nothing":
+        token = Issuer().token() if shown == "another issuer's" else issuer.token(seconds=-600)
+        header = f"authorization: Bearer {token}\r\n"
+    async with running_server(transport=transport, auth=path, data=tmp_path / "data") as server:
+        host, port = server.http.split(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(
+            b"POST /jobline.v1.JobService/Push HTTP/1.1\r\nhost: x\r\n"
+            b"content-type: application/json\r\ncontent-length: 10000000\r\n"
+            + header.encode()
+            + b"\r\n"
+        )
+        async with asyncio.timeout(20):
+            assert b" 401 " in await reader.readline()
+        writer.close()
 
 
 async def test_refusals_fill_no_log(

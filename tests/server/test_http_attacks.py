@@ -62,6 +62,16 @@ async def test_bytes_that_move_earn_time(raw: Raw, monkeypatch: pytest.MonkeyPat
     assert (await raw.reply())[0] == 200
 
 
+async def test_bytes_that_moved_buy_no_standstill(
+    server: RunningServer, raw: Raw, impatient: None
+) -> None:
+    """A second for each 16 KiB: who sent ten MiB held their room for ten minutes, in silence."""
+    raw.send(head("JobService/Push", f"Content-Length: {10 << 20}") + bytes(9 << 20))
+
+    assert await raw.is_closed()
+    assert await is_served(server)
+
+
 async def test_a_body_over_the_limit_is_refused_by_its_length(raw: Raw) -> None:
     """Before any of it is sent."""
     raw.send(head("JobService/Push", f"Content-Length: {BODY_BYTES_MAX + 1}"))

@@ -81,7 +81,9 @@ class Calls(Served, Protocol):
 class Gate(Protocol):
     """What authenticates callers, where that is wanted."""
 
-    def refusal_of_call(self, path: str, headers: Mapping[str, str], peer: str) -> Reply | None:
+    async def refusal_of_call(
+        self, path: str, headers: Mapping[str, str], peer: str
+    ) -> Reply | None:
         """Returns the refusal of a call that can be told by its head."""
 
     async def refusal_of_page(
@@ -152,7 +154,7 @@ class CallsBeforePages:
         path, headers = scope["path"], headers_of(scope)
         refused = self._refusal_of_page(headers)
         if refused is None and served is self._calls and self._gate is not None:
-            refused = self._gate.refusal_of_call(path, headers, peer_of(scope))
+            refused = await self._gate.refusal_of_call(path, headers, peer_of(scope))
         if refused is None:
             refused = served.refusal(scope["method"], path, headers)
         if refused is not None:

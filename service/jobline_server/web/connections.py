@@ -1,8 +1,8 @@
 """Bounds on connections of the HTTP port: their number, and the time for a request and its reply.
 
 uvicorn has neither: a client that opens connections and sends half a request on each, or does not
-read its replies, would hold them for ever. Here an exchange has a time limit that grows with the
-bytes moved, so that slow clients get through and stalled ones do not. The time a call takes by
+read its replies, would hold them for ever. Here an exchange has a time limit that bytes put off as
+they move, so that slow clients get through and stalled ones do not. The time a call takes by
 itself does not count. A new connection over the bound replaces another: one that waits for a
 request, else one that is slow with it, else the one whose call is longest under way. So probes and
 scrapers always get through. Between two requests uvicorn's keep-alive timeout applies.
@@ -25,7 +25,7 @@ from jobline_server.web.event_stream import is_stream
 from jobline_server.web.exchange import CERTIFICATE
 from jobline_server.web.parsing import CountingConnection
 
-# For the request, and for the reply, beside the time for their bytes.
+# For the request, and for the reply; then bytes that moved buy as much again, at most.
 EXCHANGE_SECONDS = 10.0
 # Bytes move at least at this rate.
 BYTES_PER_SECOND_MIN = 16 << 10
@@ -81,8 +81,7 @@ class BoundedProtocol(H11Protocol):
         super().__init__(**named)
         self.conn = self._parser = CountingConnection(on_reply=self._begin)
         self._among = among
-        # Since when the request or the reply that is under way has been, or since when none is.
-        self._since = 0.0
+        # What had moved at the last check.
         self._moved = 0
         self._received = 0
         # Of a stream: the bytes that its reader had not taken at the last check.
@@ -169,7 +168,6 @@ class BoundedProtocol(H11Protocol):
     def _begin(self) -> None:
         """Starts the time limit of a request or a reply."""
         self._among.renew(self)
-        self._since = self.loop.time()
         self._moved = self._progress()
         self._untaken = 0
         if self._timer is not None:
@@ -190,16 +188,21 @@ class BoundedProtocol(H11Protocol):
         elif self.is_streaming():
             self._check_stream()
         elif not self.is_idle():
-            seconds = EXCHANGE_SECONDS
-            # The rest of a body that was refused is read and dropped for a while, because callers
-            # read no reply before they have sent it; but it earns no time.
-            if not self._is_dropping():
-                seconds += (self._progress() - self._moved) / BYTES_PER_SECOND_MIN
-            left = self._since + seconds - self.loop.time()
-            if left <= 0:
-                self.transport.abort()
-            else:
-                self._timer = self.loop.call_later(left, self._check)
+            self._check_exchange()
+
+    def _check_exchange(self) -> None:
+        """Aborts a request or a reply of which nothing moved since the last check. What moved buys
+        time until the next one, and no more: else who sent much could then stand still for as long.
+        """
+        moved = self._progress()
+        seconds = min((moved - self._moved) / BYTES_PER_SECOND_MIN, EXCHANGE_SECONDS)
+        # The rest of a body that was refused is read and dropped for a while, because callers read
+        # no reply before they have sent it; but it earns no time.
+        if seconds <= 0 or self._is_dropping():
+            self.transport.abort()
+            return
+        self._moved = moved
+        self._timer = self.loop.call_later(seconds, self._check)
 
     def _check_stream(self) -> None:
         """Aborts a stream whose reader has not taken what it had not taken at the last check."""

@@ -197,24 +197,11 @@ class Access:
 
     # HTTP.
 
-    def check_head(self, path: str, headers: Headers, peer: str) -> Status | None:
-        """Returns the refusal of a request that can be told by its head, before its body is read.
-        The whole check comes with the call.
-        """
-        authorization = headers.get(AUTHORIZATION, "")
-        if not authorization and self.authenticator.takes_certificates:
-            return None
-        try:
-            self.authenticator.check_form(authorization)
-        except NotAuthenticated as refused:
-            return self.refusals.status_of(path, refused, None, peer)
-        return None
-
-    async def check_page(
-        self, path: str, headers: Headers, certificate: bytes, peer: str, *, reads: bool
+    async def check_head(
+        self, path: str, headers: Headers, certificate: bytes, peer: str, *, reads: bool = False
     ) -> Status | None:
-        """Returns the refusal of a page: for callers that are known, or, with `reads`, that may
-        read all queues.
+        """Returns the refusal of a request by its head, before its body is read: of a caller who is
+        not known, or, with `reads`, who may not read all queues.
         """
         caller = None
         try:

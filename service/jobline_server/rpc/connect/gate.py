@@ -25,11 +25,11 @@ class HttpGate:
     def __init__(self, access: Access) -> None:
         self._access = access
 
-    def refusal_of_call(self, path: str, headers: Headers, peer: str) -> Reply | None:
-        """Returns the refusal of a call that shows nothing, or what nobody has. Its handler asks
-        what this caller may do.
+    async def refusal_of_call(self, path: str, headers: Headers, peer: str) -> Reply | None:
+        """Returns the refusal of a call whose caller is not known. Its handler asks what a caller
+        may do.
         """
-        status = self._access.check_head(path, headers, peer)
+        status = await self._access.check_head(path, headers, certificate_of(headers), peer)
         return None if status is None else error_reply(status)
 
     async def refusal_of_page(self, path: str, headers: Headers, peer: str) -> Reply | None:
@@ -37,7 +37,7 @@ class HttpGate:
         if path in OPEN_PAGES:
             return None
         certificate = certificate_of(headers)
-        status = await self._access.check_page(
+        status = await self._access.check_head(
             path, headers, certificate, peer, reads=path.startswith(METRICS)
         )
         return None if status is None else error_reply(status)
