@@ -119,23 +119,6 @@ async def test_a_watcher_of_an_unknown_service_stays(filled: aio.Channel) -> Non
     watch.cancel()
 
 
-async def test_watchers_are_bounded(transport: str) -> None:
-    """Health watchers hold a place as other watchers do."""
-    options: dict[str, Any] = {"transport": transport, "max_watchers": 2}
-    async with running_server(**options) as server, connect(server.address) as channel:
-        watches = []
-        for _ in range(2):
-            watches.append(HealthStub(channel).Watch(asked()))
-            assert (await watches[-1].read()).status == SERVING
-
-        with pytest.raises(aio.AioRpcError) as caught:
-            await HealthStub(channel).Watch(asked()).read()
-
-        assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
-        for watch in watches:
-            watch.cancel()
-
-
 async def test_readiness_follows_health(server: RunningServer) -> None:
     """One truth for gRPC and HTTP."""
     services = server.server.services

@@ -11,24 +11,19 @@ there a reply counts as unread until a recount shows otherwise.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
 from jobline_server.engine.commands import RefusalKind, Refused
+from jobline_server.rpc.gates import Gate, too_many
 from jobline_server.rpc.overload import Overload
 from jobline_server.telemetry.calls import CallMeters
 
-RETRY_AFTER_MS = 1_000
 # Unread replies are recounted where a bound is reached, after this long or this many more replies.
 RECOUNT_SECONDS = 0.05
 RECOUNT_REPLIES = 16
-
-# The port through which the running call came, where that looks for what it has in a gate.
-CAME_THROUGH: ContextVar[object] = ContextVar("came_through", default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,65 +41,13 @@ class CallLimits:
     watchers: int = 1_000
     # Streams of KEDA, one for each ScaledObject: they and watchers leave each other their places.
     scalers: int = 1_000
+    # Watches of the server's health, which anybody may open: they take no place of others.
+    health_watchers: int = 500
     # The first frames of open streams, without schemas: names, labels and queues, which are kept
     # until the streams end.
     stream_bytes: int = 512 << 20
     # Ids of all waiters together, about 100 bytes of memory each.
     waited_ids: int = 10_000_000
-
-
-class Gate:
-    """Admits up to `limit` tasks at once. What their calls keep while they are open, ids or bytes,
-    is bounded by `max_held` together.
-    """
-
-    __slots__ = ("_by_port", "_inside", "held", "limit", "max_held", "name")
-
-    def __init__(self, name: str, limit: int, max_held: int = 0) -> None:
-        self.name = name
-        self.limit = limit
-        self.max_held = max_held
-        self.held = 0
-        self._inside: set[asyncio.Task[Any]] = set()
-        self._by_port: Counter[object] = Counter()
-
-    @contextmanager
-    def admitted(self) -> Iterator[None]:
-        """Admits the running task for the length of the block, or refuses it."""
-        task = asyncio.current_task()
-        if task is None or len(self._inside) >= self.limit:
-            raise too_many(self.name)
-        port = CAME_THROUGH.get()
-        self._inside.add(task)
-        self._by_port[port] += 1
-        try:
-            yield
-        finally:
-            self._inside.discard(task)
-            self._by_port[port] -= 1
-
-    @contextmanager
-    def holding(self, amount: int) -> Iterator[None]:
-        """Counts what an admitted call keeps, for the length of the block."""
-        if self.held + amount > self.max_held:
-            raise too_many(self.name)
-        self.held += amount
-        try:
-            yield
-        finally:
-            self.held -= amount
-
-    def __len__(self) -> int:
-        return len(self._inside)
-
-    def count_of(self, port: object) -> int:
-        """Returns how many tasks of calls are inside that came through a port."""
-        return self._by_port[port]
-
-    def cancel_all(self, but: set[asyncio.Task[Any]]) -> None:
-        """Cancels all admitted tasks, except `but`."""
-        for task in self._inside - but:
-            task.cancel()
 
 
 class OpenCall:
@@ -146,6 +89,7 @@ class Admission:
         "call_bytes",
         "calls",
         "ending",
+        "health_watchers",
         "limits",
         "overload",
         "pulls",
@@ -178,8 +122,9 @@ class Admission:
         self.streams = Gate("streams", self.limits.streams, self.limits.stream_bytes)
         self.pulls = Gate("long polls", self.limits.pulls)
         self.waiters = Gate("waiters", self.limits.waiters, self.limits.waited_ids)
-        self.watchers = Gate("watchers", self.limits.watchers)
-        self.scalers = Gate("scalers", self.limits.scalers)
+        self.watchers = Gate("watchers", self.limits.watchers, is_shared=True)
+        self.scalers = Gate("scalers", self.limits.scalers, is_shared=True)
+        self.health_watchers = Gate("watchers of its health", self.limits.health_watchers)
         self._writing: set[asyncio.Task[Any]] = set()
 
     def check_reply(self, reply_bytes: int) -> None:
@@ -265,19 +210,11 @@ class Admission:
         something end by themselves.
         """
         self.ending = True
-        for gate in (self.pulls, self.waiters, self.watchers, self.scalers):
+        waiting = (self.pulls, self.waiters, self.watchers, self.scalers, self.health_watchers)
+        for gate in waiting:
             gate.cancel_all(but=self._writing)
 
 
 def ending() -> Refused:
     """Returns the refusal of a call that waits when the server stops."""
     return Refused(RefusalKind.DRAINING, "the server stops; ask again later")
-
-
-def too_many(what: str) -> Refused:
-    """Returns the refusal of one call or reply too many."""
-    return Refused(
-        RefusalKind.TOO_MANY_CALLS,
-        f"the server has as many {what} open as it serves",
-        retry_after_ms=RETRY_AFTER_MS,
-    )

@@ -58,7 +58,7 @@ class HealthService:
         self, request: health_pb2.HealthCheckRequest, _context: Context
     ) -> AsyncGenerator[health_pb2.HealthCheckResponse, None]:
         """Yields the status of a service, now and at each change."""
-        with self._admission.watchers.admitted():
+        with self._admission.health_watchers.admitted():
             sent = None
             while True:
                 changed = self._changed

@@ -20,9 +20,9 @@ from typing import Any
 from jobline.v1 import job_service_pb2
 from jobline_server.dispatch.frames import Open, WorkerFrame
 from jobline_server.engine.commands import RefusalKind, Refused
-from jobline_server.rpc.admission import Gate
 from jobline_server.rpc.convert.leases import leases_in
 from jobline_server.rpc.convert.stream import server_messages, worker_frame
+from jobline_server.rpc.gates import Gate
 from jobline_server.rpc.guard import Frames
 from jobline_server.runtime.calls.worker_stream import WorkerStream
 from jobline_server.runtime.runtime import Runtime

@@ -17,9 +17,10 @@ from typing import Any, NamedTuple
 import grpc
 from pygrpc_native import EVENT_CANCEL, NativeGrpcFront
 
-from jobline_server.rpc.admission import CAME_THROUGH, RETRY_AFTER_MS, Admission
+from jobline_server.rpc.admission import Admission
 from jobline_server.rpc.delivery import handle_untaken
 from jobline_server.rpc.errors import overload_status
+from jobline_server.rpc.gates import CAME_THROUGH, RETRY_AFTER_MS
 from jobline_server.rpc.guard import UnaryAnswer
 from jobline_server.rpc.limits import NATIVE_CALLS_MAX
 from jobline_server.rpc.native_backlog import OPEN_MAX, Backlog

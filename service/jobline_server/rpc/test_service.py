@@ -12,10 +12,10 @@ from google.protobuf.message import Message
 from jobline.v1 import test_service_pb2 as pb
 from jobline_server.engine.limits import DAY_MS, MINUTE_MS, SECOND_MS
 from jobline_server.rpc import limits
-from jobline_server.rpc.admission import Gate
 from jobline_server.rpc.convert import selection
 from jobline_server.rpc.convert.jobs import fill_page
 from jobline_server.rpc.errors import StatusError, make_status
+from jobline_server.rpc.gates import Gate
 from jobline_server.rpc.guard import Context
 from jobline_server.rpc.validate import fields
 from jobline_server.runtime.views import JobFilter, JobView

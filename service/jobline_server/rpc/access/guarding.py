@@ -29,6 +29,7 @@ from jobline_server.rpc.admission import Admission
 from jobline_server.rpc.caller import CALLER
 from jobline_server.rpc.decoding import Decode
 from jobline_server.rpc.errors import Status, StatusError
+from jobline_server.rpc.gates import SHARER
 from jobline_server.rpc.guard import (
     Bidi,
     Context,
@@ -114,6 +115,7 @@ class Access:
                     yield job_service_pb2.WaitResponse(id=job_id, not_found=True)
                 if ask.is_answered:
                     return
+                SHARER.set("" if caller.may_all(READ) else caller.principal)
                 messages = function(request, context)
                 # Not kept for the wait: it may have ten thousand ids.
                 del request

@@ -17,7 +17,7 @@ from google.protobuf.message import Message
 from grpc import aio
 
 from jobline_server.engine.commands import Refused
-from jobline_server.rpc.admission import Admission, ending, too_many
+from jobline_server.rpc.admission import Admission, ending
 from jobline_server.rpc.connect.bodies import Bodies, too_long
 from jobline_server.rpc.connect.failures import JSON, Failed, Reply, error_reply
 from jobline_server.rpc.connect.heads import (
@@ -29,6 +29,7 @@ from jobline_server.rpc.connect.heads import (
 from jobline_server.rpc.connect.openapi import openapi
 from jobline_server.rpc.delivery import expect_reply, handle_untaken
 from jobline_server.rpc.errors import Status, StatusError, bug_status, make_status, status_of
+from jobline_server.rpc.gates import too_many
 from jobline_server.rpc.guard import UnaryAnswer
 from jobline_server.rpc.validate import fields
 from jobline_server.telemetry.log import logger

@@ -20,11 +20,12 @@ from jobline.v1 import job_service_pb2 as pb
 from jobline_server.engine import limits
 from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.engine.webhook import Secrets
-from jobline_server.rpc.admission import Admission, ending, too_many
+from jobline_server.rpc.admission import Admission, ending
 from jobline_server.rpc.connect.calls import HttpCall
 from jobline_server.rpc.connect.failures import CODES, JSON, Reply, error_reply
 from jobline_server.rpc.delivery import expect_reply
 from jobline_server.rpc.errors import DETAILS_KEY, Status, make_status, status_of
+from jobline_server.rpc.gates import too_many
 from jobline_server.rpc.guard import UnaryAnswer
 from jobline_server.rpc.validate.fields import QUEUE_NAME
 from jobline_server.wire.signatures import ID, BadSignature, verify
