@@ -81,6 +81,9 @@ class _EndedBeside:
 
     write_changes = write
 
+    async def waiting_of(self, _queue: str, _state: JobState) -> list[EndedSpan]:
+        return []
+
     async def make_stale(self, spans: Sequence[EndedSpan]) -> int:
         return self._change(spans, decide_age_out)
 

@@ -82,6 +82,7 @@ class EndedJobs:
         self.writer = writer = EndedWriter(core, ended_store)
         self.write = writer.write
         self.write_changes = writer.write_changes
+        self.waiting_of = writer.waiting_of
         self.damage = Damage()
         self.hints = writer.hints
         self.changing = asyncio.Lock()

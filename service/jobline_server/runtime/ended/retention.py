@@ -113,7 +113,7 @@ class EndedRetention:
         """Returns the oldest of those in the store and of those that wait for room in it, which are
         newer.
         """
-        waiting = await self._ended.writer.waiting_of(queue, state)
+        waiting = await self._ended.waiting_of(queue, state)
         jobs, size = sum(span.count for span in waiting), sum(span.bytes for span in waiting)
         found = await due.too_many(
             self._ended_store,
