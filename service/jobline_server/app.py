@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from jobline_server.authentication import Authentication
 from jobline_server.background.periodic import Background
-from jobline_server.backup_port import make_backups
+from jobline_server.backup_port import check_destination, make_backups
 from jobline_server.config import Settings
 from jobline_server.doors import Doors, OwnDoors, tasks_of
 from jobline_server.names import new_name
@@ -160,6 +160,7 @@ class Server:
 
     async def _open_runtime(self) -> None:
         settings = self.settings
+        check_destination(settings)
         losses = Losses(settings.accept_loss, report_loss)
         room = SqliteSettings(settings.ballast_bytes, settings.low_space_bytes, losses)
         stores = stores_in(settings.data, room)

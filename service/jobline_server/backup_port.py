@@ -29,22 +29,25 @@ PROGRAM = "jobline_server.offline.backups.program"
 NICENESS = 10
 
 
-def make_backups(
-    core: Core, copies: StoreCopies | None, settings: Settings, version: str
-) -> Backups | None:
-    """Returns what makes backups, None without a destination. Raises `ConfigurationError` if that
-    is in the data directory.
-    """
+def check_destination(settings: Settings) -> None:
+    """Raises `ConfigurationError` if backups would be made in the data directory. Opens nothing."""
     to = settings.backup_to
-    if not to or copies is None:
-        return None
-    if "://" not in to or to.startswith("file://"):
+    if to and ("://" not in to or to.startswith("file://")):
         path = Path(to.removeprefix("file://")).resolve()
         data = settings.data.resolve()
         if path == data or data in path.parents:
             raise ConfigurationError(
                 f"backup_to: {to} is in the data directory, and would be lost with it"
             )
+
+
+def make_backups(
+    core: Core, copies: StoreCopies | None, settings: Settings, version: str
+) -> Backups | None:
+    """Returns what makes backups, None without a destination."""
+    to = settings.backup_to
+    if not to or copies is None:
+        return None
     others = OtherProcess(to, settings.backup_keep, version)
     return Backups(
         core,

@@ -169,3 +169,15 @@ def test_grpc_and_http_at_one_port_are_refused(
     said = start(tmp_path / "data", capfd, listen=address, http=address)
     assert said == f"{address}: gRPC and HTTP need a port each"
     assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize("below", ["", "backup"])
+def test_backups_in_the_data_directory_are_refused_before_anything_is_opened(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], below: str
+) -> None:
+    """The process ends, too: its threads kept it alive once."""
+    data = tmp_path / "data"
+    to = str(data / below)
+    said = start(data, capfd, backup_to=to)
+    assert said == f"backup_to: {to} is in the data directory, and would be lost with it"
+    assert not data.exists()

@@ -258,9 +258,12 @@ class Runtime:
         self.at_stop()
 
     async def stop(self) -> None:
-        """Commits what is left, folds a long journal, and closes the files. Call it once, after
-        `start`.
+        """Commits what is left, folds a long journal, and closes the files. Call it once; one that
+        was not started has only its files to close.
         """
+        if not self._tasks:
+            await self._stores.close()
+            return
         committing, keeping_time, keeping_ended = self._tasks
         self.stop_waiting()
         try:

@@ -19,7 +19,7 @@ from jobline_server.runtime.loops import FAILURES_CRITICAL
 from jobline_server.runtime.runtime import Runtime, RuntimeSettings
 from jobline_server.storage.store import CommitUnknown, DiskFull
 from tests.unit.runtime.commits.test_commits import a_moment
-from tests.unit.runtime.conftest import opened
+from tests.unit.runtime.conftest import files_in, opened, opened_on
 
 FULL_RETRY_SECONDS = "jobline_server.runtime.commits.commits.FULL_RETRY_SECONDS"
 
@@ -65,6 +65,15 @@ def test_settings_bound_what_all_shards_hold_together() -> None:
         "dependencies_max": 7,
         "batch_kept_ms": 8,
     }
+
+
+async def test_a_runtime_that_was_not_started_closes_its_files(
+    tmp_path: Path,
+) -> None:
+    """Given a start that failed after it was opened; then the next one finds the lock free."""
+    for _ in range(2):
+        runtime = await opened_on(files_in(tmp_path), ManualClock())
+        await runtime.stop()
 
 
 async def test_a_runtime_that_was_started_commits_and_keeps_time_by_itself(
