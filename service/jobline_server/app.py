@@ -192,7 +192,8 @@ class Server:
     async def _start_background(self) -> None:
         runtime, moves = self.runtime, self.clock.moves
         tasks = make_tasks(runtime, self.settings, self.backups, version=VERSION, moves=moves)
-        tasks += [*self.authentication.start(runtime, self.admission), *tasks_of(self._doors)]
+        tasks += self.authentication.start(runtime, self.admission)
+        tasks += tasks_of(self._doors, self.clock.now())
         self._background = Background(tasks, runtime.core)
         self._background.start()
 

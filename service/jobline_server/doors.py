@@ -12,6 +12,7 @@ from jobline_server.auth.tls_files import TlsFiles, WrongTlsFiles
 from jobline_server.background.periodic import PeriodicTask
 from jobline_server.background.tls_files import ReadTlsFiles
 from jobline_server.config import ConfigurationError, Settings
+from jobline_server.engine.values import Now
 from jobline_server.rpc.admission import Admission
 from jobline_server.rpc.listening import UNIX, CannotServe, check_address, check_can_listen
 from jobline_server.rpc.services import Services
@@ -121,9 +122,13 @@ class OwnDoors:
             await self._listener.stop()
 
 
-def tasks_of(doors: Doors) -> list[PeriodicTask]:
-    """Returns the periodic tasks that the doors need."""
-    return [] if doors.tls is None else [ReadTlsFiles(doors.tls)]
+def tasks_of(doors: Doors, now: Now) -> list[PeriodicTask]:
+    """Returns the periodic tasks that the doors need; warns of a certificate that is out of date."""
+    if doors.tls is None:
+        return []
+    task = ReadTlsFiles(doors.tls)
+    task.warn(now)
+    return [task]
 
 
 def _tls_of(settings: Settings) -> TlsFiles | None:

@@ -79,6 +79,8 @@ _REASONS = {
     "connection reset": "the connection was reset",
     "socket closed": "the connection was closed",
     "wrong_version_number": "the TLS handshake failed; does the server speak TLS?",
+    "certificate has expired": "its certificate has expired, or is not valid yet",
+    "certificate is not yet valid": "its certificate has expired, or is not valid yet",
     "certificate_verify_failed": "its certificate is not of an authority that is trusted here",
     "hostname verification": "its certificate is for another name",
     "handshake failed": "the TLS handshake failed",
@@ -88,6 +90,7 @@ _REASONS = {
 _NOBODY_THERE = {"connection refused", "no route to host", "the network is unreachable"}
 _SOMEBODY_THERE = (
     _REASONS["wrong_version_number"],
+    _REASONS["certificate has expired"],
     _REASONS["certificate_verify_failed"],
     _REASONS["hostname verification"],
     _REASONS["handshake failed"],

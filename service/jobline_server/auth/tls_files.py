@@ -36,6 +36,20 @@ class Loaded:
     contexts: dict[str, ssl.SSLContext]
     """By the protocol that callers must speak; "" for any."""
     expires_s: float
+    """When the first certificate of the chain ends."""
+    own_begins_s: float
+    own_ends_s: float
+    """The dates of the first one, which is the server's own."""
+
+    def trouble(self, now_s: float) -> str:
+        """Returns why clients refuse the certificate at a time for its dates, "" if they do not."""
+        if now_s < self.own_begins_s:
+            return "the certificate is not valid yet: clients refuse it"
+        if now_s > self.own_ends_s:
+            return "the certificate has expired: clients refuse it"
+        if now_s > self.expires_s:
+            return "a certificate of the chain has expired: clients may refuse it"
+        return ""
 
 
 class TlsFiles:
@@ -78,7 +92,9 @@ class TlsFiles:
             except (ssl.SSLError, ValueError):
                 raise WrongTlsFiles(f"{self._paths[2]} has no certificates (PEM)") from None
         expires_s = min(one.not_valid_after_utc.timestamp() for one in chain)
-        return Loaded(certificate, key, client_ca, contexts, expires_s)
+        begins_s = chain[0].not_valid_before_utc.timestamp()
+        ends_s = chain[0].not_valid_after_utc.timestamp()
+        return Loaded(certificate, key, client_ca, contexts, expires_s, begins_s, ends_s)
 
     def _context_of(self, protocol: str) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -39,6 +39,14 @@ REFUSED = Unavailable(
             "its certificate is not of an authority that is trusted here",
         ),
         (
+            Unavailable("x: CERTIFICATE_VERIFY_FAILED: certificate has expired: OK"),
+            "its certificate has expired, or is not valid yet",
+        ),
+        (
+            Unavailable("x: CERTIFICATE_VERIFY_FAILED: certificate is not yet valid: OK"),
+            "its certificate has expired, or is not valid yet",
+        ),
+        (
             Unavailable("last error: x: UNAUTHENTICATED: Hostname Verification Check failed."),
             "its certificate is for another name",
         ),

@@ -77,6 +77,7 @@ _OF_TLS = {
         "Give the PEM file of its authority with --tls-ca FILE or JOBLINE_TLS_CA; without it "
         "those of the system count."
     ),
+    "has expired": "Renew it at the server, and compare the clocks of both machines.",
     "another name": "Name the server with --server as its certificate does.",
 }
 
