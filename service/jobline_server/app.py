@@ -19,6 +19,7 @@ from jobline_server.backup_port import check_destination, make_backups
 from jobline_server.config import Settings
 from jobline_server.doors import Doors, OwnDoors, tasks_of
 from jobline_server.names import new_name
+from jobline_server.optional_history import history_of
 from jobline_server.optional_tracing import tracing_of
 from jobline_server.periodic_tasks import make_tasks
 from jobline_server.room_settings import call_limits, client_rates, default_level, runtime_settings
@@ -161,6 +162,7 @@ class Server:
     async def _open_runtime(self) -> None:
         settings = self.settings
         check_destination(settings)
+        self.exporter = history_of(settings, self.clock)
         losses = Losses(settings.accept_loss, report_loss)
         room = SqliteSettings(settings.ballast_bytes, settings.low_space_bytes, losses)
         stores = stores_in(settings.data, room)
@@ -172,7 +174,7 @@ class Server:
                 settings=runtime_settings(settings),
                 new_name=new_name,
                 report=report_damage,
-                exporter=self._make_exporter(),
+                exporter=self.exporter,
             )
         except BaseException:
             # Their threads would keep the process alive.
@@ -180,14 +182,6 @@ class Server:
             raise
         self.backups = make_backups(self._runtime.core, stores.copies, settings, VERSION)
         self._runtime.start()
-
-    def _make_exporter(self) -> Exporter | None:
-        if self.settings.history:
-            # pyarrow takes as long to load as all the rest.
-            from jobline_server.history_port import make_exporter
-
-            self.exporter = make_exporter(self.settings, self.clock)
-        return self.exporter
 
     async def _start_background(self) -> None:
         runtime, moves = self.runtime, self.clock.moves

@@ -12,6 +12,7 @@ from typing import Any
 
 from jobline_server.config import ConfigurationError, Settings
 from jobline_server.history.destination import without_credentials
+from jobline_server.history.installed import check_installed
 from jobline_server.runtime.backups import (
     BackupFailed,
     Backups,
@@ -30,15 +31,24 @@ NICENESS = 10
 
 
 def check_destination(settings: Settings) -> None:
-    """Raises `ConfigurationError` if backups would be made in the data directory. Opens nothing."""
+    """Raises `ConfigurationError` if backups would be made in the data directory, or if the URL
+    needs what is not installed. Opens nothing.
+    """
     to = settings.backup_to
-    if to and ("://" not in to or to.startswith("file://")):
+    if not to:
+        return
+    if "://" not in to or to.startswith("file://"):
         path = Path(to.removeprefix("file://")).resolve()
         data = settings.data.resolve()
         if path == data or data in path.parents:
             raise ConfigurationError(
                 f"backup_to: {to} is in the data directory, and would be lost with it"
             )
+        return
+    try:
+        check_installed(to)
+    except (ImportError, ValueError) as error:
+        raise ConfigurationError(f"backup_to: {without_credentials(to)}: {error}") from None
 
 
 def make_backups(

@@ -123,7 +123,7 @@ class OwnDoors:
 
 
 def tasks_of(doors: Doors, now: Now) -> list[PeriodicTask]:
-    """Returns the periodic tasks that the doors need; warns of a certificate that is out of date."""
+    """Returns the periodic tasks that the doors need. Warns of a certificate out of date."""
     if doors.tls is None:
         return []
     task = ReadTlsFiles(doors.tls)

@@ -8,7 +8,9 @@ import logging
 import os
 import socket
 import sqlite3
+import sys
 from collections.abc import Callable, Iterator
+from fnmatch import fnmatchcase
 from pathlib import Path
 from shutil import copy, copytree
 
@@ -180,4 +182,40 @@ def test_backups_in_the_data_directory_are_refused_before_anything_is_opened(
     to = str(data / below)
     said = start(data, capfd, backup_to=to)
     assert said == f"backup_to: {to} is in the data directory, and would be lost with it"
+    assert not data.exists()
+
+
+HISTORY = "jobline_server.history_port"  # which needs numpy and pyarrow
+NEEDS = "install it in a checkout of Jobline: pip install './clients/python[cli]'"
+
+
+@pytest.mark.parametrize(
+    ("missing", "setting", "value", "said"),
+    [
+        (HISTORY, "history", "h", f"history: needs the extra (*): {NEEDS} '.[history]'"),
+        ("s3fs", "history", "s3://b/x", f"history: s3://b/x: needs the extra s3: {NEEDS} '.[s3]'"),
+        ("s3fs", "backup_to", "s3://b", f"backup_to: s3://b: needs the extra s3: {NEEDS} '.[s3]'"),
+        (
+            "gcsfs",
+            "backup_to",
+            "gs://u:p@b",
+            "backup_to: gs://***@b: needs gcsfs: pip install gcsfs",
+        ),
+        ("", "backup_to", "odd://b", "backup_to: odd://b: odd is no protocol that fsspec knows*"),
+    ],
+)
+def test_what_is_not_installed_is_said_with_how_to_install_it(
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    missing: str,
+    setting: str,
+    value: str,
+    said: str,
+) -> None:
+    """At the start: the first backup would fail at night."""
+    if missing:
+        monkeypatch.setitem(sys.modules, missing, None)
+    data = tmp_path / "data"
+    assert fnmatchcase(start(data, capfd, **{setting: value}), said.replace("[", "[[]"))
     assert not data.exists()

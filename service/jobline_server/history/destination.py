@@ -12,6 +12,7 @@ import re
 from pathlib import Path
 from typing import Any, Protocol
 
+from jobline_server.history.installed import check_installed
 from jobline_server.history.spool import write_durably
 
 # Of these protocols a file is visible only when it is complete, and renaming copies it.
@@ -75,7 +76,10 @@ def destination_of(history: str) -> Destination:
     """
     if history.startswith("file://"):
         return Directory(Path(history.removeprefix("file://")))
-    return Remote(history) if "://" in history else Directory(Path(history))
+    if "://" not in history:
+        return Directory(Path(history))
+    check_installed(history)
+    return Remote(history)
 
 
 def without_credentials(text: str) -> str:

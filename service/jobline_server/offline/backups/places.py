@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, Any, Protocol, cast
 
 from jobline_server.history.destination import without_credentials
+from jobline_server.history.installed import check_installed
 from jobline_server.history.spool import write_durably
 from jobline_server.storage.sqlite.files import sync_directory
 
@@ -191,9 +192,12 @@ def place_of(where: str) -> Place:
     if "://" not in where:
         return DirectoryPlace(Path(where))
     try:
+        check_installed(where)
         return RemotePlace(where)
     except ImportError as error:
-        raise ImportError(without_credentials(str(error))) from error
+        raise ImportError(without_credentials(f"{where}: {error}")) from error
+    except ValueError as error:
+        raise ValueError(without_credentials(f"{where}: {error}")) from error
 
 
 def parent_and_folder(where: str) -> tuple[str, str]:
