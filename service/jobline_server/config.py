@@ -30,7 +30,7 @@ from jobline_server.setting_types import (
     KeptSeconds,
     Origins,
     Socket,
-    ballast_bytes_min,
+    ballast_problem,
 )
 from jobline_server.wrong_settings import SEE_HELP, explain, in_file, nearest
 
@@ -228,12 +228,8 @@ class Settings(BackupSettings):
 
     @model_validator(mode="after")
     def _ballast(self) -> Self:
-        minimum = ballast_bytes_min(self.max_payload_bytes)
-        if 0 < self.ballast_bytes < minimum:
-            raise ValueError(
-                f"ballast_bytes: at least {-(-minimum // MIB)} MiB where max_payload_bytes is "
-                f"{-(-self.max_payload_bytes // MIB)} MiB, or 0 for none"
-            )
+        if problem := ballast_problem(self.ballast_bytes, self.max_payload_bytes):
+            raise ValueError(problem)
         return self
 
     @classmethod

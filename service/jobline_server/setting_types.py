@@ -22,6 +22,21 @@ def ballast_bytes_min(max_payload_bytes: int) -> int:
     return (8 << 20) + 2 * max_payload_bytes
 
 
+def ballast_problem(ballast_bytes: int, max_payload_bytes: int) -> str:
+    """Returns why a ballast is too small for such payloads, "" if it is not."""
+    minimum = ballast_bytes_min(max_payload_bytes)
+    if not 0 < ballast_bytes < minimum:
+        return ""
+    return (
+        f"max_payload_bytes {_mib(max_payload_bytes)} needs ballast_bytes of at least "
+        f"{_mib(minimum)} (it is {_mib(ballast_bytes)}), or 0 for none"
+    )
+
+
+def _mib(size: int) -> str:
+    return f"{-(-size // (1 << 20)):,} MiB"
+
+
 def _address(value: str) -> str:
     if value:
         split_address(value)

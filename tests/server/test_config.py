@@ -80,12 +80,6 @@ def test_a_flag_that_was_not_given_says_nothing(file: Path) -> None:
         ({"data": ""}, "data: must name a directory"),
         ({"data": " "}, "data: must name a directory"),
         ({"log_level": "loud"}, "log_level:"),
-        ({"ballast_bytes": "1MiB"}, "ballast_bytes: at least 28 MiB where max_payload_bytes is 10"),
-        ({"ballast_bytes": "64MiB", "max_payload_bytes": "32MiB"}, "ballast_bytes: at least 72"),
-        (
-            {"history_file_bytes": "2MiB", "history_spool_bytes": "1MiB"},
-            "history_file_bytes: at most the 1 MiB of history_spool_bytes",
-        ),
     ],
 )
 def test_what_cannot_be_applied_stops_the_start(flags: dict[str, object], said: str) -> None:
