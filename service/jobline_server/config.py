@@ -22,6 +22,7 @@ from pydantic_settings import (
 
 from jobline_server.backup_settings import BackupSettings
 from jobline_server.environment import is_of_others
+from jobline_server.setting_partners import partner_problem
 from jobline_server.setting_types import (
     Address,
     Calls,
@@ -227,8 +228,9 @@ class Settings(BackupSettings):
     )
 
     @model_validator(mode="after")
-    def _ballast(self) -> Self:
-        if problem := ballast_problem(self.ballast_bytes, self.max_payload_bytes):
+    def _go_together(self) -> Self:
+        ballast = ballast_problem(self.ballast_bytes, self.max_payload_bytes)
+        if problem := ballast or partner_problem(self):
             raise ValueError(problem)
         return self
 
