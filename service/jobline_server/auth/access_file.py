@@ -42,6 +42,7 @@ ROLES_MAX, ENTRIES_MAX = 1_000, 10_000
 MISTAKES_MAX = 10
 MISTAKE_CHARACTERS_MAX = 400
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,127}")
+NAME_SAID = "must be 1 to 128 of A-Z a-z 0-9 . _ @ + -, the first a letter or digit"
 GLOB = re.compile(r"[A-Za-z0-9._:*-]{1,256}")
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 # Signatures that nobody can make with what the server knows: no HS256, and no "none".
@@ -61,7 +62,7 @@ class UnreadableFile(WrongAccessFile):
 
 def _name(value: str) -> str:
     if not NAME.fullmatch(value):
-        raise ValueError("must be 1 to 128 of A-Z a-z 0-9 . _ @ + -, the first a letter or digit")
+        raise ValueError(NAME_SAID)
     return value
 
 
