@@ -84,7 +84,7 @@ COMMANDS: dict[str, tuple[str, str] | tuple[str, str, Exit]] = {
     "schedule update": ("{schedule} --every 2h", "manage"),
     "stats": ("", "read"),
     "tail": ("{queue} --limit 1", "read"),
-    "top": ("--limit 1 --interval 1ms", "read"),
+    "top": ("--limit 1 --interval 100ms", "read"),
     "undo": ("{operation}", "admin"),
     "webhook create": ("new-{queue} " + URL, "admin"),
     "webhook deliveries": ("{webhook}", "admin"),

@@ -23,15 +23,24 @@ from tests.cli.test_looking import started, wait_line
 
 def test_top_shows_each_look(jobline, queue):
     push(jobline, queue, "x")
-    looks = jobline("top", queue, "--limit", 2, "--interval", "10ms", "--json").lines
+    looks = jobline("top", queue, "--limit", 2, "--interval", "100ms", "--json").lines
     assert [one["queues"][0]["name"] for one in looks] == [queue, queue]
     assert "pushed_per_second" in looks[0]["queues"][0]
     assert queue in jobline("top", queue, "--limit", 1).out
 
 
+@pytest.mark.parametrize("interval", ["0", "99ms"])
+@pytest.mark.parametrize("command", [["top"], ["job", "logs", "7", "--follow"]])
+def test_looks_have_time_between_them(jobline, command, interval):
+    """It was a busy loop, for the server as well."""
+    ended = jobline(*command, "--interval", interval)
+    assert ended.code == Exit.USAGE
+    assert f"{interval}: at least 0.1 s between two looks, such as 100ms or 1s" in ended.err
+
+
 def test_the_first_look_that_is_printed_has_rates(jobline, queue):
     """Trial D10: `top -n 1` measures for an interval instead of showing 0/s."""
-    told = jobline("top", queue, "--limit", 1, "--interval", "10ms").out
+    told = jobline("top", queue, "--limit", 1, "--interval", "100ms").out
     assert "pushed/s" in told
 
 
@@ -114,7 +123,7 @@ def test_top_goes_on_when_the_server_restarts(tmp_path):
     """It ends when somebody stops it, and not before."""
     command = [sys.executable, "-m", "jobline.cli", "serve", "--data", str(tmp_path), "--http", ""]
     server, address = started([*command, "--listen", "127.0.0.1:0"])
-    watch = [sys.executable, "-m", "jobline.cli", "top", "--interval", "50ms", "-s", address]
+    watch = [sys.executable, "-m", "jobline.cli", "top", "--interval", "100ms", "-s", address]
     top = subprocess.Popen(watch, stdout=subprocess.PIPE, text=True)
     assert top.stdout is not None
     try:

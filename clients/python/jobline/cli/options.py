@@ -16,6 +16,8 @@ from jobline.cli import completion, settings
 from jobline.cli.exit_codes import UsageError
 from jobline.cli.selection import id_of
 
+INTERVAL_MIN_SECONDS = 0.1
+
 
 def span(text: str | float) -> float:
     """A span as typer parses it; a default is a number already."""
@@ -25,6 +27,14 @@ def span(text: str | float) -> float:
         return parse_span(text)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
+
+
+def _interval(text: str | float) -> float:
+    """A span between two looks: without a least one they would be a busy loop."""
+    seconds = span(text)
+    if seconds < INTERVAL_MIN_SECONDS:
+        raise typer.BadParameter(f"{text}: at least 0.1 s between two looks, such as 100ms or 1s")
+    return seconds
 
 
 def _id(text: str | int) -> int:
@@ -259,10 +269,10 @@ Interval = Annotated[
     typer.Option(
         "--interval",
         "-i",
-        parser=span,
+        parser=_interval,
         metavar="TIME",
         show_default=False,
-        help="How often. Unset: every second, 1s.",
+        help="How often, at least 0.1 s apart. Unset: every second, 1s.",
     ),
 ]
 MinLevel = Annotated[
