@@ -27,6 +27,7 @@ class Guarded:
     address: str
     folder: Path
     files: Files
+    http: str = ""
 
     def token_file(self, name: str) -> Path:
         """A file with the token of a caller."""
@@ -81,7 +82,7 @@ def guarded_server(folder: Path, *, mutual: bool = False, **settings: object) ->
         **files.settings(mutual=mutual),
         **settings,
     ) as server:
-        yield Guarded(server.address, folder, files)
+        yield Guarded(server.address, folder, files, server.http)
 
 
 COMBINATIONS = ("read-manage", "read-work", "read-push-work-manage", "read-read_payload")

@@ -154,6 +154,14 @@ def test_another_name(server: Guarded) -> None:
     is_refused(run("stats", *given), Exit.UNREACHABLE, "is for another name", "as its certificate")
 
 
+def test_the_http_port_of_a_server_with_tls(server: Guarded) -> None:
+    """It speaks TLS, and no gRPC."""
+    address = server.http.replace("127.0.0.1", "localhost")
+    ended = run("stats", "--server", address, "--tls-ca", str(server.files.client_ca))
+    is_refused(ended, Exit.UNREACHABLE, "it does not speak gRPC; is it the HTTP port?")
+    assert "No server answers" not in ended.err
+
+
 def test_plaintext_to_a_server_with_tls(server: Guarded) -> None:
     ended = run("stats", *server.flags("read", tls=False))
     is_refused(ended, Exit.UNREACHABLE, "Does the server speak TLS? Add --tls")

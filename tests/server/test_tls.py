@@ -199,6 +199,8 @@ async def test_the_health_port_is_plain_and_has_nothing_else(files: Files, trans
             with pytest.raises(aio.AioRpcError) as caught:
                 await JobServiceStub(channel).Push(PUSH)
             assert caught.value.code() is grpc.StatusCode.UNIMPLEMENTED
+            said = "this port serves health alone: give the gRPC port"
+            assert caught.value.details() == said
 
 
 async def test_a_socket_stays_plain(files: Files, transport: str) -> None:

@@ -83,6 +83,7 @@ _REASONS = {
     "certificate is not yet valid": "its certificate has expired, or is not valid yet",
     "certificate_verify_failed": "its certificate is not of an authority that is trusted here",
     "hostname verification": "its certificate is for another name",
+    "selected alpn property": "it does not speak gRPC; is it the HTTP port?",
     "handshake failed": "the TLS handshake failed",
     "before receiving settings": "something listens there and says nothing",
     "http1.x server": "it does not speak gRPC; is it the HTTP port?",

@@ -102,11 +102,13 @@ async def serve_grpcio(
     listen: Sequence[str],
     options: list[tuple[str, int]],
     tls: TlsFiles | None = None,
+    others: Sequence[grpc.GenericRpcHandler] = (),
 ) -> Serving:
-    """Starts one grpc.aio server for all addresses."""
+    """Starts one grpc.aio server for all addresses. `others` are asked for other methods."""
     credentials = None if tls is None else server_credentials(tls)
     server = aio.server(options=[*options, ("grpc.max_concurrent_streams", CONNECTION_CALLS_MAX)])
-    server.add_generic_rpc_handlers([HandlerTable(with_written_replies(ending_slow(handlers)))])
+    table = HandlerTable(with_written_replies(ending_slow(handlers)))
+    server.add_generic_rpc_handlers([table, *others])
 
     def listened(address: str) -> int:
         if credentials is None or address.startswith(UNIX):
@@ -122,7 +124,7 @@ async def serve_health(handlers: Mapping[str, Handler], address: str) -> Serving
     """Starts a plaintext port with the health service alone, for probes."""
     check_address(address)
     only = {path: one for path, one in handlers.items() if path.startswith(HEALTH)}
-    return await serve_grpcio(only, [address], channel_options(0))
+    return await serve_grpcio(only, [address], channel_options(0), others=[HealthAlone()])
 
 
 def server_credentials(tls: TlsFiles) -> grpc.ServerCredentials:
@@ -192,6 +194,20 @@ class HandlerTable(grpc.GenericRpcHandler):
         """Returns the handler of a call; None for an unknown method."""
         self.was_used = True
         return self._handlers.get(handler_call_details.method)
+
+
+class HealthAlone(grpc.GenericRpcHandler):
+    """Refuses all calls with what is wrong: the address of the probes was taken for the other."""
+
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> Handler:
+        """Returns a handler for whatever is called."""
+        return grpc.stream_stream_rpc_method_handler(_refuse)
+
+
+async def _refuse(_requests: object, context: aio.ServicerContext[bytes, bytes]) -> None:
+    await context.abort(
+        grpc.StatusCode.UNIMPLEMENTED, "this port serves health alone: give the gRPC port"
+    )
 
 
 def split(

@@ -39,6 +39,10 @@ REFUSED = Unavailable(
             "its certificate is not of an authority that is trusted here",
         ),
         (
+            Unavailable("last error: Cannot check peer: missing selected ALPN property."),
+            "it does not speak gRPC; is it the HTTP port?",
+        ),
+        (
             Unavailable("x: CERTIFICATE_VERIFY_FAILED: certificate has expired: OK"),
             "its certificate has expired, or is not valid yet",
         ),
