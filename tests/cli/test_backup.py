@@ -29,6 +29,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Ran]:
         status = run("backup", "--server", server.address, "--status")
         assert "newest whole one" in status.out
         assert str(folder / "to") in status.out
+        # What `restore` takes.
+        assert name_of(folder / "to") in status.out
     return folder / "to", ended
 
 

@@ -94,3 +94,17 @@ def test_a_caller_who_may_not_see_all_gets_no_number(tmp_path):
         ended = run("queue", "ls", "--limit", 1, *server.flags("stranger-of-three"))
     assert ended.code == Exit.OK, ended.err
     assert "The first 1, and there are more" in ended.err
+
+
+def test_a_caller_who_may_see_none_is_told_so(tmp_path):
+    """Queues were said not to be there."""
+    with guarded_server(tmp_path) as server:
+        with server.client() as client:
+            client.push("mail", b"x")
+        ended = run("queue", "ls", *server.flags("push"))
+        named = run("queue", "ls", "mail", *server.flags("push"))
+        known = run("queue", "ls", "sms", *server.flags("read"))
+    said = "that this caller may read: the list has those for which a role of it has the verb read."
+    assert f"No queue {said}" in ended.err
+    assert f"No queue of such a name {said}" in named.err
+    assert "No queue has such a name." in known.err

@@ -20,7 +20,7 @@ LOOK_SECONDS = 0.2
 
 OnlyStatus = Annotated[
     bool,
-    typer.Option("--status", metavar="", help="Begin none; show the last ones and where they are."),
+    typer.Option("--status", metavar="", help="Begin none; show the newest one, and where it is."),
 ]
 NoWait = Annotated[
     bool, typer.Option("--no-wait", metavar="", help="Begin one, and do not wait for its end.")
@@ -89,6 +89,7 @@ def _view(found: Backups, cli: Cli) -> RenderableType:
         [
             ("destination", found.destination or "none: the server was started without one"),
             ("newest whole one", newest if found.destination else ""),
+            ("its name", now.name if now.state is BackupState.WHOLE else ""),
             ("now", running if now.state is BackupState.RUNNING else ""),
             ("failed", now.problem),
         ]

@@ -102,7 +102,7 @@ class Output:
         to_json: Callable[[T], Any],
         columns: list[Column[T]],
         *,
-        none: str = "Nothing there.",
+        none: str | Callable[[], str] = "Nothing there.",
         limit: int = 0,
         narrower: str = "--limit",
     ) -> int:
@@ -120,7 +120,7 @@ class Output:
         items: Iterable[T],
         to_json: Callable[[T], Any],
         columns: list[Column[T]],
-        none: str,
+        none: str | Callable[[], str],
     ) -> int:
         if self.as_json:
             count = 0
@@ -136,7 +136,7 @@ class Output:
             self.console.print(shown)
             count += len(page)
         if not count:
-            self.note(none)
+            self.note(none if isinstance(none, str) else none())
         return count
 
     def note(self, text: str, style: str = "dim") -> None:

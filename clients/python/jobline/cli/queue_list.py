@@ -44,10 +44,23 @@ def ls(cli: Cli, pattern: Pattern = "", *, limit: Rows = None) -> None:
     """List queues with their counts, by name: the first 100, or with --json all."""
     rows = (None if cli.out.as_json else ROWS) if limit is None else limit or None
     found = matching(cli.client, pattern, min((rows or PAGE) + 1, PAGE))
-    none = "No queue has such a name." if pattern else "No queues yet: push a job to make one."
-    count = cli.out.items(islice(found, rows), plain, columns(cli.now()), none=none)
+    shown = islice(found, rows)
+    count = cli.out.items(shown, plain, columns(cli.now()), none=lambda: _none(cli, pattern))
     if not cli.out.as_json and count == rows and next(found, None) is not None:
         cli.out.note(f"{_more(cli, pattern, count)}: --limit 0 for all, or begin a name.")
+
+
+def _none(cli: Cli, pattern: str) -> str:
+    """Says why no queue is listed: there may be others, which the caller may not see."""
+    try:
+        cli.client.admin.stats()
+    except PermissionDenied:
+        named = " of such a name" if pattern else ""
+        return (
+            f"No queue{named} that this caller may read: the list has those for which a role of it "
+            "has the verb read."
+        )
+    return "No queue has such a name." if pattern else "No queues yet: push a job to make one."
 
 
 def matching(client: Client, pattern: str, page_size: int) -> Iterator[Queue]:
