@@ -138,4 +138,4 @@ def _tls_of(settings: Settings) -> TlsFiles | None:
     try:
         return TlsFiles(settings.tls_certificate, settings.tls_key, settings.tls_client_ca)
     except WrongTlsFiles as wrong:
-        raise ConfigurationError(f"tls_certificate: {wrong}") from None
+        raise ConfigurationError(f"{wrong.setting}: {wrong}") from None

@@ -18,12 +18,18 @@ from jobline_server.auth.file_marks import mark_of
 FILE_BYTES_MAX = 1 << 20
 H2: Final = "h2"
 PROTOCOLS = ("", H2)
+# Those that name the three files.
+SETTINGS = ("tls_certificate", "tls_key", "tls_client_ca")
 # A handshake takes three packets; a caller that takes longer is none.
 HANDSHAKE_SECONDS = 10.0
 
 
 class WrongTlsFiles(Exception):
-    """The files cannot be used; the message says which one, and why."""
+    """The files cannot be used; the message says which one, and why. `setting` names it."""
+
+    def __init__(self, message: str, setting: str = SETTINGS[0]) -> None:
+        super().__init__(message)
+        self.setting = setting
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +78,8 @@ class TlsFiles:
         from cryptography import x509  # noqa: PLC0415  # no server without TLS pays for it
 
         certificate, key, client_ca = (
-            b"" if path is None else _bytes_of(path) for path in self._paths
+            b"" if path is None else _bytes_of(path, setting)
+            for path, setting in zip(self._paths, SETTINGS, strict=True)
         )
         try:
             contexts = {protocol: self._context_of(protocol) for protocol in PROTOCOLS}
@@ -90,7 +97,9 @@ class TlsFiles:
                     context.verify_mode = ssl.CERT_REQUIRED
                     context.load_verify_locations(cadata=client_ca.decode("ascii"))
             except (ssl.SSLError, ValueError):
-                raise WrongTlsFiles(f"{self._paths[2]} has no certificates (PEM)") from None
+                raise WrongTlsFiles(
+                    f"{self._paths[2]} has no certificates (PEM)", SETTINGS[2]
+                ) from None
         expires_s = min(one.not_valid_after_utc.timestamp() for one in chain)
         begins_s = chain[0].not_valid_before_utc.timestamp()
         ends_s = chain[0].not_valid_after_utc.timestamp()
@@ -165,13 +174,14 @@ class _Newest(ssl.SSLContext):
         return newest.wrap_bio(incoming, outgoing, server_side, server_hostname, session)
 
 
-def _bytes_of(path: Path) -> bytes:
+def _bytes_of(path: Path, setting: str) -> bytes:
     try:
         if path.stat().st_size > FILE_BYTES_MAX:
-            raise WrongTlsFiles(f"{path}: has more than {FILE_BYTES_MAX >> 20} MiB")
+            raise WrongTlsFiles(f"{path}: has more than {FILE_BYTES_MAX >> 20} MiB", setting)
         return path.read_bytes()
     except OSError as error:
-        raise WrongTlsFiles(f"{path}: {(error.strerror or str(error)).lower()}") from None
+        why = (error.strerror or str(error)).lower()
+        raise WrongTlsFiles(f"{path}: {why}", setting) from None
 
 
 def certificate_of(connection: ssl.SSLObject) -> bytes:
