@@ -74,5 +74,5 @@ def test_a_place_and_a_restore_name_the_url_and_what_to_install(
         place_of("s3://me:secret@bucket/x")
     assert str(of_place.value) == said
     with pytest.raises(CannotRead) as of_restore:
-        find_backup("s3://me:secret@bucket/x/y")
+        find_backup("s3://me:secret@bucket/x")
     assert str(of_restore.value) == said

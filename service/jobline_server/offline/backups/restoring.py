@@ -91,11 +91,11 @@ def find_backup(where: str) -> Found:
 
 def _find(where: str, shown: str) -> Found:
     try:
+        place = place_of(where)  # first, as what it refuses has this name
         parent, folder = parent_and_folder(where)
-        place = place_of(parent)
-        if place.has(folder, MANIFEST_FILE):
-            return Found(place, _manifest_of(place, folder))
-        place = place_of(where)
+        above = place_of(parent)
+        if above.has(folder, MANIFEST_FILE):
+            return Found(above, _manifest_of(above, folder))
     except (ImportError, ValueError) as error:
         raise CannotRead(Why.UNREADABLE, without_credentials(str(error))) from error
     found = whole_ones(place)
