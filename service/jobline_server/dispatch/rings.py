@@ -5,67 +5,18 @@ twice while another with room waits. A backlog is first cut into equal shares, s
 window does not take the jobs that three idle workers wait for.
 
 A ring holds only consumers with room. One found without room is parked, and returns when one of its
-jobs is settled: a thousand workers with full windows cost nothing.
+jobs is settled: a thousand workers with full windows cost nothing. Nor do a thousand idle ones that
+a job is not for: consumers of the same names, version and payload size miss it together.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from functools import partial
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
-from jobline_server.engine.commands import Leased
-from jobline_server.engine.holder import Holder, InFlight
-from jobline_server.engine.shard import Shard
-
-Room = tuple[int, int]
-"""How many places for jobs, and payload bytes, a consumer has free."""
-
-
-class Consumer(Protocol):
-    """A worker stream or a long poll, which waits for jobs of its queues."""
-
-    @property
-    def lease_ms(self) -> int:
-        """The length of its leases; 0: as each job or its queue has it."""
-
-    @property
-    def queues(self) -> tuple[tuple[str, int], ...]:
-        """Its queues, as (name, weight)."""
-
-    @property
-    def in_flight(self) -> InFlight:
-        """The jobs it holds unfinished."""
-
-    @property
-    def version(self) -> str:
-        """The version of the worker; "" if it has none."""
-
-    @property
-    def session_id(self) -> str:
-        """The session of a worker; "" for a pull."""
-
-    @property
-    def held_back(self) -> list[Any]:
-        """Hand-outs to it that wait for their commit; whoever keeps them adds and removes them."""
-
-    def room(self) -> Room:
-        """Returns what it can take now."""
-
-    @property
-    def payload_bytes_max(self) -> int:
-        """The largest payload it takes."""
-
-    def names_for(self, queue: str) -> frozenset[str] | None:
-        """Returns the names it handles in a queue; None: any."""
-
-    def holder_on(self, shard: Shard) -> Holder:
-        """Returns the holder of its leases on a shard."""
-
-    def take(self, leased: Leased) -> None:
-        """Takes jobs that were leased to it."""
-
+from jobline_server.dispatch.consumer import Consumer, Kind, Room, kind_of
+from jobline_server.dispatch.ring import Ring
 
 C = TypeVar("C", bound=Consumer)
 
@@ -74,8 +25,7 @@ class ConsumerRings(Generic[C]):
     """The rings of all queues."""
 
     def __init__(self) -> None:
-        self._waiting: dict[str, dict[C, None]] = {}
-        self._rings: dict[str, OrderedDict[C, None]] = {}
+        self._rings: dict[str, Ring[C]] = {}
         # Queues whose rings a consumer has left for lack of room.
         self._parked: dict[C, list[str]] = {}
         self._owners: dict[str, C] = {}
@@ -85,8 +35,10 @@ class ConsumerRings(Generic[C]):
         if consumer.session_id:
             self._owners[consumer.session_id] = consumer
         for queue, _ in consumer.queues:
-            self._waiting.setdefault(queue, {})[consumer] = None
-            self._rings.setdefault(queue, OrderedDict())[consumer] = None
+            ring = self._rings.get(queue)
+            if ring is None:
+                ring = self._rings[queue] = Ring(partial(self._note_full, queue))
+            ring.join(consumer, kind_of(consumer, queue))
 
     def leave(self, consumer: C) -> None:
         """Removes a consumer from its queues; leaving twice does nothing."""
@@ -94,84 +46,58 @@ class ConsumerRings(Generic[C]):
         if self._owners.get(consumer.session_id) is consumer:
             del self._owners[consumer.session_id]
         for queue, _ in consumer.queues:
-            waiting = self._waiting.get(queue, {})
-            if consumer not in waiting:
-                continue
-            del waiting[consumer]
-            self._rings[queue].pop(consumer, None)
-            if not waiting:
-                del self._waiting[queue], self._rings[queue]
+            ring = self._rings.get(queue)
+            if ring is not None:
+                ring.leave(consumer)
+                if not ring.waiting:
+                    del self._rings[queue]
 
     def wake(self, consumer: C) -> None:
         """Puts a parked consumer back into its rings, behind the others. A settle does this by
         itself; call it when a window grew.
         """
         for queue in self._unpark(consumer):
-            self._rings[queue][consumer] = None
+            self._rings[queue].put(consumer)
 
     def consumers(self, queue: str) -> tuple[C, ...]:
         """Returns all consumers that wait at a queue, with room or without."""
-        return tuple(self._waiting.get(queue, ()))
+        ring = self._rings.get(queue)
+        return () if ring is None else tuple(ring.waiting)
 
     def owner(self, queue: str, session: str) -> C | None:
         """Returns the consumer of a session if it waits at a queue; None if it does not."""
-        consumer = self._owners.get(session)
-        return consumer if consumer in self._waiting.get(queue, ()) else None
+        consumer, ring = self._owners.get(session), self._rings.get(queue)
+        return consumer if ring is not None and consumer in ring.waiting else None
 
     def handles(self, queue: str, name: str) -> bool:
         """Returns whether a consumer that waits at a queue handles this name."""
-        for consumer in self._waiting.get(queue, ()):
-            names = consumer.names_for(queue)
-            if names is None or name in names:
-                return True
-        return False
+        ring = self._rings.get(queue)
+        return ring is not None and ring.handles(name)
 
     def names(self, queue: str) -> frozenset[str] | None:
         """Returns all names that consumers waiting at a queue handle; None: any."""
-        handled: set[str] = set()
-        for consumer in self._waiting.get(queue, ()):
-            names = consumer.names_for(queue)
-            if names is None:
-                return None
-            handled |= names
-        return frozenset(handled)
+        ring = self._rings.get(queue)
+        return frozenset() if ring is None else ring.names()
 
     def queues(self) -> list[str]:
         """Returns the queues with a waiting consumer."""
-        return list(self._waiting)
+        return list(self._rings)
 
-    def round(self, queue: str) -> Iterator[tuple[C, Room]]:
-        """Yields the consumers with room, and the room they have, the next one first; each moves
-        behind the others.
+    def round(self, queue: str, missed: Container[Kind] = ()) -> Iterator[tuple[C, Room]]:
+        """Returns the consumers with room, and the room they have, the next one first; see
+        `Ring.round`.
         """
-        for _ in range(len(self._rings.get(queue, ()))):
-            ring = self._rings.get(queue)
-            if not ring:
-                return
-            consumer = next(iter(ring))
-            room = consumer.room()
-            if is_some(room):
-                ring.move_to_end(consumer)
-                yield consumer, room
-            else:
-                self._park(queue, consumer)
+        ring = self._rings.get(queue)
+        return iter(()) if ring is None else ring.round(missed)
 
     def share_of(self, queue: str, ready: int) -> int:
-        """Returns the equal share of `ready` jobs for each consumer with room, at least 1."""
-        with_room, full = 0, []
-        for consumer in self._rings.get(queue, ()):
-            if is_some(consumer.room()):
-                with_room += 1
-            else:
-                full.append(consumer)
-            if with_room >= ready:
-                break
-        for consumer in full:
-            self._park(queue, consumer)
-        return max(-(-ready // with_room), 1) if with_room else 0
+        """Returns the equal share of `ready` jobs for each consumer with room, at least 1; 0 if
+        none has room.
+        """
+        ring = self._rings.get(queue)
+        return 0 if ring is None else ring.share_of(ready)
 
-    def _park(self, queue: str, consumer: C) -> None:
-        del self._rings[queue][consumer]
+    def _note_full(self, queue: str, consumer: C) -> None:
         self._parked.setdefault(consumer, []).append(queue)
         consumer.in_flight.freed = partial(self.wake, consumer)
 
@@ -179,16 +105,6 @@ class ConsumerRings(Generic[C]):
         # `in_flight` holds the consumer no longer than needed.
         consumer.in_flight.freed = None
         return self._parked.pop(consumer, [])
-
-
-def has_room(consumer: Consumer) -> bool:
-    """Returns whether a consumer can take a job now."""
-    return is_some(consumer.room())
-
-
-def is_some(room: Room) -> bool:
-    """Returns whether a consumer with this room can take a job."""
-    return room[0] > 0 and room[1] > 0
 
 
 def shares(queues: tuple[tuple[str, int], ...], room: int) -> Iterator[tuple[str, int]]:

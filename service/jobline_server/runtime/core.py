@@ -12,7 +12,8 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence, Sized
 from enum import Enum
 
-from jobline_server.dispatch.rings import Consumer, ConsumerRings
+from jobline_server.dispatch.consumer import Consumer
+from jobline_server.dispatch.rings import ConsumerRings
 from jobline_server.engine import entry_bytes, limits
 from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.engine.decide.awaiting import note_awaited
@@ -108,9 +109,7 @@ class Core:
         self.loops.changed()
 
     def now(self) -> Now:
-        """Returns both times; wakes the heartbeat first if it rests, so that the time advances with
-        the loop from then on.
-        """
+        """Returns both times, which advance with the loop: wakes the heartbeat if it rests."""
         if self.heartbeat.resting:
             self.heartbeat.wake()
         return self.clock.now()

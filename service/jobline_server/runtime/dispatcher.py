@@ -12,9 +12,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 
-from jobline_server.dispatch.rings import Consumer, Room, is_some, shares
+from jobline_server.dispatch.consumer import Consumer, Kind, Room, is_some, kind_of
+from jobline_server.dispatch.rings import shares
 from jobline_server.engine import limits
-from jobline_server.engine.decide.lease import decide_lease
+from jobline_server.engine.decide.lease import decide_lease, has_for, lets_out
 from jobline_server.engine.decide.once import take_once
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.sticky import has_own
@@ -33,6 +34,9 @@ HAND_OUT_ITEMS = 20
 SLICE_HAND_OUTS = 200
 # Below this it is not worth a call of the loop to begin anew.
 LITTLE_ITEMS = 100
+# Up to this number of jobs it is not worth a look whether anybody handles them before shares of
+# them are cut, for which as many consumers are counted.
+FEW_JOBS = 100
 
 
 class Dispatcher:
@@ -78,13 +82,56 @@ class Dispatcher:
             if self._used >= ITERATION_ITEMS:
                 self._put_off(slot, queue)
                 return False
-            given = 0
-            most = rings.share_of(queue.name, queue.in_reach())
-            for consumer, room in rings.round(queue.name) if most else ():
-                given += self.give(slot, queue, consumer, most, room)
-                if not queue.in_reach() or self._used >= ITERATION_ITEMS:
-                    break
+            if queue.allowance is not None and self._is_shut(slot, queue):
+                break
+            most = rings.share_of(queue.name, self._wanted(queue))
+            given = self._serve_round(slot, queue, most) if most else 0
         return bool(queue.in_reach() and most)
+
+    def _wanted(self, queue: Queue) -> int:
+        """Returns how many jobs of a queue may be handed out, about."""
+        in_reach = queue.in_reach()
+        names = self._core.rings.names(queue.name) if in_reach > FEW_JOBS else None
+        return in_reach if names is None else min(in_reach, queue.ready.of_names(names))
+
+    def _serve_round(self, slot: ShardSlot, queue: Queue, most: int) -> int:
+        """Offers the jobs of a queue to each consumer with room, `most` of them at most; returns
+        how many were taken. Where one finds none, others of its kind are not asked.
+        """
+        given = 0
+        missed: set[Kind] = set()
+        for consumer, room in self._core.rings.round(queue.name, missed):
+            count = self.give(slot, queue, consumer, most, room)
+            given += count
+            if not count and self._note_miss(slot, queue, consumer, missed):
+                return given
+            if not queue.in_reach() or self._used >= ITERATION_ITEMS:
+                return given
+        if missed and queue.gates.own:
+            for owner in self._owners.all(queue):
+                self._give_own(slot, queue, owner)
+        return given
+
+    def _note_miss(
+        self, slot: ShardSlot, queue: Queue, consumer: Consumer, missed: set[Kind]
+    ) -> bool:
+        """Notes the kind of a consumer that got nothing, if no other of it would get any; returns
+        whether nobody would.
+        """
+        kind = kind_of(consumer, queue.name)
+        is_shut = self._is_shut(slot, queue)
+        if is_shut or not has_for(slot.shard, self._core.now(), queue, *kind):
+            missed.add(kind)
+        return is_shut
+
+    def _is_shut(self, slot: ShardSlot, queue: Queue) -> bool:
+        """Returns whether a queue lets nothing out now."""
+        if lets_out(slot.shard, self._core.now(), queue):
+            return False
+        if self._core.timers_rest:
+            # No decision says when it opens.
+            self._core.timers.set()
+        return True
 
     def _give_own(self, slot: ShardSlot, queue: Queue, owner: Consumer) -> None:
         """Offers a session what is reserved for it, if it has room; else it asks when it has."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from jobline_server.dispatch.rings import Consumer
+from jobline_server.dispatch.consumer import Consumer
 from jobline_server.engine.commands import Leased
 from jobline_server.engine.decide.once import begin_leases, hold_leases
 from jobline_server.runtime.commits.batches import CommittedBatch

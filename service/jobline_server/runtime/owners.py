@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jobline_server.dispatch.rings import Consumer
+from jobline_server.dispatch.consumer import Consumer
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.sticky import own_names, take_woken
 from jobline_server.runtime.core import Core
@@ -31,6 +31,13 @@ class Owners:
             if owner is None or not _handles_all(owner, queue, session):
                 self._give_away(slot, queue, session)
             else:
+                yield owner
+
+    def all(self, queue: Queue) -> Iterator[Consumer]:
+        """Yields the consumers that are here and have reserved jobs in a queue."""
+        for session in list(queue.gates.own):
+            owner = self._core.rings.owner(queue.name, session)
+            if owner is not None:
                 yield owner
 
     def put_off(self, slot: ShardSlot, queue: Queue, owner: Consumer) -> None:

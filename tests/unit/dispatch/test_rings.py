@@ -8,7 +8,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobline_server.dispatch.rings import ConsumerRings, has_room, shares
+from jobline_server.dispatch.consumer import has_room
+from jobline_server.dispatch.rings import ConsumerRings, shares
 from jobline_server.engine.commands import Leased
 from jobline_server.engine.holder import Holder, InFlight
 from jobline_server.engine.shard import Shard

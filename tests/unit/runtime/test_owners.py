@@ -146,3 +146,23 @@ async def test_late_end_of_an_earlier_stream_takes_nothing_from_the_session(
     assert held(other) == []
     later.receive(WorkerFrame(window=Window(1)))
     assert [job for job, _ in held(later)] == [job_id]
+
+
+async def test_session_with_room_again_is_asked_though_others_like_it_find_nothing(
+    runtime: Runtime,
+) -> None:
+    """It has no frame to send: another call settles its job. What wakes the queue is for nobody."""
+    owner, other = await had(runtime, "a", "b"), stream_of(runtime, "w2")
+    owner.receive(WorkerFrame(window=Window(1)))
+    await push(runtime, "", options=JobOptions())
+    await settle(runtime, owner)
+    await push(runtime, "a")
+    await owner.next_frame()
+    owner.session.handle_written()
+    job_id = await push(runtime, "b")
+    [(first_id, delivery)] = held(owner)
+    runtime.settles.ack([first_id], [delivery], {})
+    await runtime.core.commits.commit_once()
+    newest = JobOptions(rules=JobRules(min_worker_version="9"))
+    await push(runtime, "c", options=newest)
+    assert ([job for job, _ in held(owner)], held(other)) == ([job_id], [])

@@ -39,13 +39,15 @@ class Choice:
     of its window, where a job may take several. A consumer that `is_idle` takes one job beyond
     `bytes_room` and `slots_room`, but none of more than `payload_bytes_max` (None: no limit), or
     for workers newer than its `version` (None: any). `session_id` is its session, "" without.
-    `aged_at` (None: no) has jobs go by their age, too.
+    `aged_at` (None: no) has jobs go by their age, too. `is_cut_short` says that not all was
+    examined, so that others may have jobs where this one has none.
     """
 
     __slots__ = (
         "aged_at",
         "bytes_room",
         "has_runs",
+        "is_cut_short",
         "is_idle",
         "items",
         "jobs_room",
@@ -76,6 +78,7 @@ class Choice:
         self.payload_bytes_max = payload_bytes_max
         self.items: list[Job | LotRun] = []
         self.has_runs = False
+        self.is_cut_short = False
 
     def size(self) -> int | None:
         """Returns the largest size of lanes that the consumer may have jobs of; None: any."""

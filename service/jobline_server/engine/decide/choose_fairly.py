@@ -140,6 +140,7 @@ def choose_fairly(fair: FairShare, names: Names, committed: int, chosen: Choice)
                 if len(examined) == limits.TENANTS_EXAMINED_MAX:
                     # These share what is left; the next iteration of the loop goes on.
                     heaps = _Heaps([])
+                    chosen.is_cut_short = True
         else:
             break
     for tenant, room in examined.values():

@@ -103,5 +103,6 @@ def expire_chosen(shard: ShardView, now: Now, chosen: Choice) -> None:
             facts.add(owner, item.id, 1)
         else:
             facts.add(owner, item.id, item.count)
+    chosen.is_cut_short |= len(left) < len(chosen.items)
     chosen.items = left
     facts.emit(shard)

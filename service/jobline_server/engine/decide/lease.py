@@ -79,6 +79,33 @@ def decide_lease(  # noqa: PLR0913  # what a consumer takes is four arguments of
     return leased
 
 
+def lets_out(shard: ShardView, now: Now, queue: Queue) -> bool:
+    """Returns whether a queue may hand out anything now, whoever asks. If only time has to pass,
+    it is dispatched again then.
+    """
+    if not _may_lease(queue):
+        return False
+    return queue.allowance is None or allowed_jobs(shard, now, queue, queue.allowance) > 0
+
+
+def has_for(
+    shard: ShardView,
+    now: Now,
+    queue: Queue,
+    names: frozenset[str] | None,
+    version: str,
+    payload_bytes_max: int,
+) -> bool:
+    """Returns whether a queue that `lets_out` may have jobs for consumers of these names, version
+    and payload size, whatever room they have; those that are reserved for a session do not count.
+    """
+    chosen = Choice(
+        1, 0, is_idle=True, payload_bytes_max=payload_bytes_max, slots_room=1, version=version
+    )
+    _choose(shard, now, queue, names, chosen)
+    return bool(chosen.items) or chosen.is_cut_short
+
+
 def _choose(
     shard: ShardView, now: Now, queue: Queue, names: frozenset[str] | None, chosen: Choice
 ) -> None:

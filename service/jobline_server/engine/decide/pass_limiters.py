@@ -74,6 +74,7 @@ def choose_passing(
         chosen.jobs_room, chosen.bytes_room, chosen.slots_room = room
         if examined >= EXAMINED_MAX:
             break
+    chosen.is_cut_short = True
     shard.gates.ask_again(queue, now.mono_ms)
 
 

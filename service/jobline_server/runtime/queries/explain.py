@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import chain, islice, takewhile
 
-from jobline_server.dispatch.rings import Consumer, has_room
+from jobline_server.dispatch.consumer import Consumer, has_room
 from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.engine.items import Item
 from jobline_server.engine.job import Job

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jobline_server.dispatch.rings import Consumer, has_room
+from jobline_server.dispatch.consumer import Consumer, has_room
 from jobline_server.engine.job import Job
 from jobline_server.engine.lot import Lot
 from jobline_server.engine.rules import NO_RULES
