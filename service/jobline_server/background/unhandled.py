@@ -8,7 +8,7 @@ later.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -16,12 +16,13 @@ from jobline_server.background.periodic import Counts
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.values import Now
 from jobline_server.runtime.core import Core
+from jobline_server.runtime.pace import Pace
 from jobline_server.telemetry.log import logger
 
 LOG = logger("background")
 
 EVERY_SECONDS = 5.0
-# Queues checked per run, and names of each: a few milliseconds at most. The next run continues.
+# Queues checked per run, and names of each. The next run continues.
 QUEUES_AT_ONCE = 500
 NAMES_AT_ONCE = 100
 # Names warned of and remembered until they are handled, all queues together. Beyond that, more than
@@ -31,10 +32,10 @@ NAMES_MAX = 1_000
 
 @dataclass(slots=True)
 class UnhandledNames:
-    """Checks the queues that consumers wait at."""
+    """Checks the queues that consumers wait at, in slices."""
 
     core: Core
-    notify: Callable[[str, Mapping[str, int]], None]
+    notify: Callable[[str, Mapping[str, int]], Awaitable[None]]
     name: str = "unhandled_names"
     every_seconds: float = EVERY_SECONDS
     _warned: dict[str, frozenset[str]] = field(default_factory=dict, init=False)
@@ -48,17 +49,27 @@ class UnhandledNames:
         self._at = start + len(part)
         for name in [name for name in self._warned if self._queue(name) is None]:
             del self._warned[name]
-        return {"warned": sum([self._check(name) for name in part])}
+        pace, warned = Pace(), 0
+        for name in part:
+            new = self._new_names(name)
+            for job_name, ready in new.items():
+                LOG.warning("no worker handles", queue=name, job_name=job_name, ready=ready)
+                await pace.rest()
+            if new:
+                await self.notify(name, new)
+            warned += len(new)
+            await pace.rest()
+        return {"warned": warned}
 
     def _queue(self, name: str) -> Queue | None:
         return self.core.slots.find_queue(name)
 
-    def _check(self, name: str) -> int:
-        """Warns of new names of a queue; returns how many."""
+    def _new_names(self, name: str) -> Mapping[str, int]:
+        """Returns the names of a queue to warn of, with their jobs, and remembers them."""
         queue, handled = self._queue(name), self.core.rings.names(name)
         if queue is None or handled is None:
             self._warned.pop(name, None)
-            return 0
+            return {}
         warned = self._warned.get(name, frozenset()) - handled
         known = handled | warned
         new = {
@@ -68,11 +79,7 @@ class UnhandledNames:
         }
         left = NAMES_MAX - sum(map(len, self._warned.values()))
         new_names = dict(islice(new.items(), max(left, 0)))
-        for job_name, ready in new_names.items():
-            LOG.warning("no worker handles", queue=name, job_name=job_name, ready=ready)
-        if new_names:
-            self.notify(name, new_names)
         self._warned[name] = warned | new_names.keys()
         if not self._warned[name]:
             del self._warned[name]
-        return len(new_names)
+        return new_names

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from jobline_server.background import unhandled
 from jobline_server.background.unhandled import UnhandledNames
 from jobline_server.dispatch.frames import Handler, Open, Worker
-from jobline_server.engine.commands import Push
+from jobline_server.engine.commands import Pull, Push
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import AckLevel, JobOptions
+from jobline_server.runtime import pace
+from jobline_server.runtime.calls import streams
+from jobline_server.runtime.calls.pulls import LongPoll
 from jobline_server.runtime.calls.worker_stream import WorkerStream
 from jobline_server.runtime.clock import ManualClock
 from jobline_server.runtime.runtime import Runtime
@@ -25,17 +30,17 @@ async def runtime(tmp_path: Path) -> AsyncIterator[Runtime]:
         yield runtime
 
 
-async def push(runtime: Runtime, *names: str) -> None:
+async def push(runtime: Runtime, *names: str, queue: str = "mail") -> None:
     for name in names:
         options = JobOptions(name=name)
         payloads = Payloads.of([b"x"])
-        await runtime.pushes.push(Push("mail", options, payloads=payloads, level=AckLevel.BUFFERED))
+        await runtime.pushes.push(Push(queue, options, payloads=payloads, level=AckLevel.BUFFERED))
     await runtime.core.commits.commit_once()
 
 
-def connect(runtime: Runtime, *names: str) -> WorkerStream:
-    handlers = tuple(Handler("mail", name) for name in names)
-    return runtime.streams.open_stream(Open(Worker("w"), (("mail", 1),), handlers=handlers))
+def connect(runtime: Runtime, *names: str, queue: str = "mail") -> WorkerStream:
+    handlers = tuple(Handler(queue, name) for name in names)
+    return runtime.streams.open_stream(Open(Worker("w"), ((queue, 1),), handlers=handlers))
 
 
 async def warnings(task: UnhandledNames, caplog: pytest.LogCaptureFixture) -> int:
@@ -105,3 +110,59 @@ async def test_the_workers_of_the_queue_are_told(runtime: Runtime) -> None:
     assert frame is not None
     assert frame.unhandled == {("mail", "parcel"): 2}
     assert not elsewhere.session.frame_to_send(task.core.now())
+
+
+async def told_by_turn(task: UnhandledNames, connected: list[WorkerStream]) -> list[int]:
+    """How many workers were told in each iteration of the loop in which the task ran."""
+    running, turns = asyncio.create_task(task.run_once(task.core.now())), list[int]()
+    while not running.done():
+        await asyncio.sleep(0)
+        turns.append(sum(bool(one.session._out.unhandled) for one in connected) - sum(turns))
+    return [turn for turn in turns if turn]
+
+
+async def test_many_workers_are_told_over_several_turns_of_the_loop(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A warning to thousands of them is not one step."""
+    monkeypatch.setattr(streams, "TOLD_AT_ONCE", 3)
+    await push(runtime, "parcel")
+    connected = [connect(runtime, "letter") for _ in range(7)]
+    runtime.dispatcher.join(LongPoll(Pull((("mail", 1),), names=frozenset({"letter"}))))
+    task = UnhandledNames(runtime.core, runtime.streams.notify_unhandled)
+    assert await told_by_turn(task, connected) == [3, 3, 1]
+
+
+async def test_many_queues_are_checked_over_several_turns_of_the_loop(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Also if there is nothing to say about most of them, and if there is much about one."""
+    monkeypatch.setattr(pace, "SLICE_SECONDS", 0.0)
+    for number in range(4):
+        await push(runtime, *["parcel", "postcard"][: number % 3], queue=f"q{number}")
+        connect(runtime, "letter", queue=f"q{number}")
+    task = UnhandledNames(runtime.core, runtime.streams.notify_unhandled)
+    running, most, turns = asyncio.create_task(task.run_once(task.core.now())), 0, 0
+    while not running.done():
+        before = len(caplog.records)
+        await asyncio.sleep(0)
+        turns, most = turns + 1, max(most, len(caplog.records) - before)
+    assert running.result() == {"warned": 3}
+    assert turns >= 4
+    assert most == 1
+
+
+async def test_a_warning_looks_at_the_workers_of_its_queue_alone(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of thousands elsewhere each would be looked at for each queue."""
+
+    class Unwalked(dict[str, WorkerStream]):
+        def values(self) -> NoReturn:
+            raise AssertionError
+
+    await push(runtime, "parcel")
+    stream = connect(runtime, "letter")
+    monkeypatch.setattr(runtime.streams, "open", Unwalked(runtime.streams.open))
+    task = UnhandledNames(runtime.core, runtime.streams.notify_unhandled)
+    assert await told_by_turn(task, [stream]) == [1]

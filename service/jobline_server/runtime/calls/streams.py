@@ -25,6 +25,8 @@ from jobline_server.runtime.slots import ShardSlot
 
 # How long a worker that was asked to move has for it.
 GOAWAY_MS = 60_000
+# Workers of a queue that are told in one iteration of the loop: each of them is written a frame.
+TOLD_AT_ONCE = 16
 # What stands between the name of a session, which operators see, and its secret: who has both may
 # take it up.
 SECRET_MARK = "."
@@ -169,11 +171,16 @@ class Streams:
             except Refused:
                 stream.end()
 
-    def notify_unhandled(self, queue: str, names: Mapping[str, int]) -> None:
-        """Notifies the workers of a queue of ready jobs that none of them handles, by name."""
-        for stream in self.open.values():
-            if any(name == queue for name, _ in stream.queues):
-                stream.notify_unhandled(queue, names)
+    async def notify_unhandled(self, queue: str, names: Mapping[str, int]) -> None:
+        """Notifies the workers of a queue of ready jobs that none of them handles, by name, a few
+        in each iteration of the loop. Those that take no more jobs are not notified.
+        """
+        consumers = self._core.rings.consumers(queue)
+        for start in range(0, len(consumers), TOLD_AT_ONCE):
+            for consumer in consumers[start : start + TOLD_AT_ONCE]:
+                if isinstance(consumer, WorkerStream):
+                    consumer.notify_unhandled(queue, names)
+            await asyncio.sleep(0)
 
     def goaway_all(self, goaway: Goaway) -> None:
         """Asks every worker to move."""
