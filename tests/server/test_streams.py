@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import grpc
@@ -35,9 +36,9 @@ async def opened(stub: Any, *, session: str = "") -> Any:
     return stream, (await stream.read()).opened
 
 
-def only(server: RunningServer) -> Any:
+async def only(server: RunningServer) -> Any:
     """The one worker that is connected."""
-    workers, _ = server.runtime.statistics.list_workers(page_size=10, page_token="", queue="")
+    workers, _ = await server.runtime.statistics.list_workers(page_size=10, page_token="", queue="")
     assert len(workers) == 1
     return workers[0]
 
@@ -196,7 +197,7 @@ async def test_streams_are_bounded(transport: str) -> None:
             await stub.Stream().read()
 
         assert refusal_of(caught.value).reason == "TOO_MANY_CALLS"
-        assert only(server).session
+        assert (await only(server)).session
         stream.cancel()
 
 
@@ -242,7 +243,9 @@ async def test_an_old_stream_is_asked_to_move(server: RunningServer, channel: ai
     """So that load spreads over servers; the goaway has the time of the end."""
     stream, _ = await opened(JobServiceStub(channel))
 
-    await until(lambda: server.runtime.streams.send_away_old(0) == 1)
+    async with asyncio.timeout(50):
+        while not await server.runtime.streams.send_away_old(0):  # noqa: ASYNC110  # it ages
+            await asyncio.sleep(0)
 
     told = await stream.read()
     assert told.goaway.reason

@@ -40,7 +40,7 @@ class SendOldStreamsAway:
 
     async def run_once(self, _now: Now) -> Counts:
         """Checks all streams; returns how many were sent a goaway."""
-        return {"sent_away": self.streams.send_away_old(self.max_age_ms)}
+        return {"sent_away": await self.streams.send_away_old(self.max_age_ms)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from jobline_server.rpc.convert.statistics import fill_handler, fill_worker, sta
 from jobline_server.rpc.guard import Context
 from jobline_server.rpc.validate import fields
 from jobline_server.runtime.backups import Backups
+from jobline_server.runtime.pace import Pace
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.wire.times import fill_time
 
@@ -36,14 +37,16 @@ class AdminService:
         self, request: pb.ListWorkersRequest, _context: Context
     ) -> pb.ListWorkersResponse:
         """Lists connected workers, and lost ones that still hold leases."""
-        views, token = self._runtime.statistics.list_workers(
+        views, token = await self._runtime.statistics.list_workers(
             page_size=selection.page_size(request.page_size),
             page_token=cursor_of(request),
             queue=selection.optional_queue(request.queue),
         )
         response = pb.ListWorkersResponse(next_page_token=token_of(request, token))
+        pace = Pace()
         for view in views:
             fill_worker(response.workers.add(), view)
+            await pace.rest()
         return response
 
     async def ListHandlers(

@@ -52,7 +52,7 @@ class Groups:
             group = found.groups.find(name)
             return None if group is None else self._view(found, group)
 
-        return page_by_name(first, page_size, show, _bytes_of)
+        return await page_by_name(first, page_size, show, _bytes_of)
 
     async def update_group(
         self,

@@ -80,7 +80,7 @@ class Handlers:
         handler.
         """
         first = await first_names(self._tokens(page_token, queue), page_size + 1)
-        return page_by_name(first, page_size, self._view, handler_bytes)
+        return await page_by_name(first, page_size, self._view, handler_bytes)
 
     def _tokens(self, after: str, queue: str) -> Iterator[list[str]]:
         queues = [queue] if queue else list(self._by_queue)

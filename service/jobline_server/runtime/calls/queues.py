@@ -81,7 +81,7 @@ class Queues:
         after = order.place_at(page_token)
         places = await first_names(self._places(order, after, prefix, may_read), page_size + 1)
         by_name = {place[-1]: place for place in places}
-        views, last = page_by_name([*by_name], page_size, self._shown, queue_bytes)
+        views, last = await page_by_name([*by_name], page_size, self._shown, queue_bytes)
         return views, order.cursor_of(by_name[last]) if last else ""
 
     def _places(

@@ -54,7 +54,7 @@ class ScheduleCalls:
         """Returns a page of schedules by name; the token is the last name of the page before."""
         names = self._names(page_token, prefix, queue)
         first = await first_names(names, page_size + 1)
-        return page_by_name(first, page_size, self._shown, schedule_bytes)
+        return await page_by_name(first, page_size, self._shown, schedule_bytes)
 
     def _names(self, after: str, prefix: str, queue: str) -> Iterator[list[str]]:
         """Yields names of schedules after one, in slices."""

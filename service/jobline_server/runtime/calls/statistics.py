@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import heapq
-from collections.abc import Sequence
-from itertools import chain
+from collections.abc import Iterator, Sequence
 
 from jobline_server.dispatch.frames import Worker
 from jobline_server.dispatch.session import Phase
-from jobline_server.engine.holder import Holder
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.values import EndReason, JobState
 from jobline_server.runtime.calls.streams import Streams, shown_name
@@ -17,11 +14,13 @@ from jobline_server.runtime.calls.worker_stream import WorkerStream
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.ended.ended_jobs import LOOKUP_JOBS, EndedJobs
 from jobline_server.runtime.health import ClosedShard
-from jobline_server.runtime.queries.paging import page_by_name, worker_bytes
+from jobline_server.runtime.queries.paging import first_names, page_by_name, worker_bytes
 from jobline_server.runtime.views import DeadCount, ServerView, ShardView, WorkerView
 
 # Queues of a step: each takes a microsecond or two.
 STEP_QUEUES = 2_000
+# Sessions of a step, for the same time.
+STEP_WORKERS = 1_000
 
 
 class Statistics:
@@ -98,39 +97,56 @@ class Statistics:
                 await asyncio.sleep(0)
         return counts
 
-    def list_workers(
+    async def list_workers(
         self, *, page_size: int, page_token: str, queue: str
     ) -> tuple[list[WorkerView], str]:
         """Returns a page of workers by session: connected ones, and lost ones whose leases are
         still held. The queues of a lost one are unknown, so `queue` leaves it out. A page cut short
         by its size holds at least one worker.
         """
-        streams, lost = self._streams.open, {} if queue else self._lost()
-        sessions = {
-            name: session
-            for session in chain(streams, lost)
-            if (name := shown_name(session)) > page_token
-            and (not queue or any(taken == queue for taken, _ in streams[session].queues))
-        }
+        sessions: dict[str, str] = {}
 
-        def show(name: str) -> WorkerView:
-            session = sessions[name]
-            stream = streams.get(session)
-            return self._shown(lost[session]) if stream is None else _shown(stream)
+        def names() -> Iterator[list[str]]:
+            for part in self._connected(queue) if queue else self._all_sessions():
+                named = {shown_name(session): session for session in part}
+                found = [name for name in named if name > page_token and name not in sessions]
+                sessions.update(named)
+                yield found
 
-        first = heapq.nsmallest(page_size + 1, sessions)
-        return page_by_name(first, page_size, show, worker_bytes)
+        def show(name: str) -> WorkerView | None:
+            stream = self._streams.open.get(sessions[name])
+            if stream is not None:
+                return _shown(stream)
+            return None if queue else self._shown_lost(sessions[name])
 
-    def _lost(self) -> dict[str, list[Holder]]:
-        """Returns the holders of each session that has leases and no stream."""
-        lost: dict[str, list[Holder]] = {}
+        first = await first_names(names(), page_size + 1)
+        return await page_by_name(first, page_size, show, worker_bytes)
+
+    def _all_sessions(self) -> Iterator[list[str]]:
+        """Yields the sessions of connected and lost workers in slices, some more than once."""
+        yield from self._connected("")
         for slot in self._core.slots:
-            for session, holder in slot.shard.clocks.holders.items():
-                if holder.leases and session not in self._streams.open:
-                    lost.setdefault(session, []).append(holder)
-        return lost
+            holders = list(slot.shard.clocks.holders.items())
+            for at in range(0, len(holders), STEP_WORKERS):
+                part = holders[at : at + STEP_WORKERS]
+                yield [session for session, holder in part if holder.leases]
 
-    def _shown(self, holders: Sequence[Holder]) -> WorkerView:
+    def _connected(self, queue: str) -> Iterator[list[str]]:
+        """Yields the sessions of connected workers, of one queue if it is not "", in slices."""
+        streams = list(self._streams.open.items())
+        for at in range(0, len(streams), STEP_WORKERS):
+            yield [
+                session
+                for session, stream in streams[at : at + STEP_WORKERS]
+                if not queue or any(taken == queue for taken, _ in stream.queues)
+            ]
+
+    def _shown_lost(self, session: str) -> WorkerView | None:
+        """Returns what is known of a session without a stream; None if it has no leases."""
+        found = (slot.shard.clocks.holders.get(session) for slot in self._core.slots)
+        holders = [holder for holder in found if holder is not None and holder.leases]
+        if not holders:
+            return None
         last_seen_ms = max(holder.last_seen_ms for holder in holders)
         # One for all shards, or after a restart one for each: leases may be a million.
         in_flights = {id(holder.in_flight): holder.in_flight.jobs for holder in holders}

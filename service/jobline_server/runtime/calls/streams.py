@@ -21,6 +21,7 @@ from jobline_server.runtime.calls.worker_stream import WorkerStream
 from jobline_server.runtime.commits.batches import CommittedBatch
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.dispatcher import Dispatcher
+from jobline_server.runtime.pace import Pace
 from jobline_server.runtime.slots import ShardSlot
 
 # How long a worker that was asked to move has for it.
@@ -187,14 +188,15 @@ class Streams:
         for stream in list(self.open.values()):
             stream.goaway(goaway)
 
-    def send_away_old(self, max_age_ms: int) -> int:
+    async def send_away_old(self, max_age_ms: int) -> int:
         """Asks the workers of streams older than this, give or take a tenth, to move, so that load
         spreads over servers; returns how many. Ends those that were asked before and whose time is
-        up, also where a worker does not read.
+        up, also where a worker does not read. It goes in slices.
         """
-        now = self._core.now()
+        now, pace = self._core.now(), Pace()
         sent_away = 0
         for stream in list(self.open.values()):
+            await pace.rest()
             if stream.session.is_time_up(now):
                 stream.disconnect()
                 stream.end()

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from jobline_server.engine.values import JobError
+from jobline_server.runtime.pace import Pace
 from jobline_server.runtime.views import HandlerView, JobView, QueueView, WorkerView
 
 View = TypeVar("View")
@@ -89,7 +90,7 @@ async def first_names(batches: Iterable[Iterable[Place]], count: int) -> list[Pl
     return first
 
 
-def page_by_name(
+async def page_by_name(
     first: Sequence[str],
     count: int,
     show: Callable[[str], View | None],
@@ -97,11 +98,13 @@ def page_by_name(
 ) -> tuple[list[View], str]:
     """Returns the views of the first `count` names, or fewer if their size is enough, and the token
     of the next page: the last name of this one, or "" if there are no more. Leaves out names for
-    which `show` returns None.
+    which `show` returns None. It goes in slices.
     """
     page: list[View] = []
     left = API_PAGE_BYTES_MAX
+    pace = Pace()
     for at, name in enumerate(first[:count]):
+        await pace.rest()
         view = show(name)
         if view is None:
             continue

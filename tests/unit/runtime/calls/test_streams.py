@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 
 from jobline_server.dispatch.frames import Goaway, Open, Settle, Window, Worker, WorkerFrame
+from jobline_server.dispatch.session import Phase
 from jobline_server.engine import limits
 from jobline_server.engine.commands import Push, RefusalKind, Refused
 from jobline_server.engine.job_columns import JobColumns
 from jobline_server.engine.limits import DISCONNECT_GRACE_MS
 from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel
+from jobline_server.runtime import pace
 from jobline_server.runtime.calls.streams import GOAWAY_MS, shown_name
 from jobline_server.runtime.calls.worker_stream import WorkerStream
 from jobline_server.runtime.clock import ManualClock
@@ -29,7 +31,7 @@ def clock_of(runtime: Runtime) -> ManualClock:
     return clock
 
 
-def opened(runtime: Runtime, session: str) -> WorkerStream:
+def opened(runtime: Runtime, session: str = "") -> WorkerStream:
     return runtime.streams.open_stream(Open(Worker("w"), (("mail", 1),), session=session))
 
 
@@ -129,9 +131,9 @@ async def test_a_stream_whose_worker_does_not_read_ends_at_that_time_too(
     stream, leases = await a_stream(runtime)
     clock = clock_of(runtime)
     clock.advance(HOUR_MS)
-    assert runtime.streams.send_away_old(HOUR_MS // 2) == 1
+    assert await runtime.streams.send_away_old(HOUR_MS // 2) == 1
     clock.advance(GOAWAY_MS)
-    assert runtime.streams.send_away_old(HOUR_MS // 2) == 0
+    assert await runtime.streams.send_away_old(HOUR_MS // 2) == 0
     assert runtime.streams.open == {}
     assert held(stream) == leases
 
@@ -141,10 +143,26 @@ async def test_the_wall_clock_sends_no_stream_away(runtime: Runtime) -> None:
     await a_stream(runtime)
     clock = clock_of(runtime)
     clock.wall_ms += HOUR_MS
-    assert runtime.streams.send_away_old(HOUR_MS // 2) == 0
+    assert await runtime.streams.send_away_old(HOUR_MS // 2) == 0
     clock.wall_ms -= 2 * HOUR_MS
     clock.advance(HOUR_MS)
-    assert runtime.streams.send_away_old(HOUR_MS // 2) == 1
+    assert await runtime.streams.send_away_old(HOUR_MS // 2) == 1
+
+
+async def test_many_old_streams_are_sent_away_over_several_turns_of_the_loop(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A look at thousands of streams is not one step; one that ends meanwhile is not asked."""
+    monkeypatch.setattr(pace, "SLICE_SECONDS", 0.0)
+    several = [opened(runtime) for _ in range(5)]
+    clock_of(runtime).advance(HOUR_MS)
+    task, turns = asyncio.create_task(runtime.streams.send_away_old(HOUR_MS // 2)), list[int]()
+    while not task.done():
+        await asyncio.sleep(0)
+        turns.append(sum(one.session.phase is Phase.DRAINING for one in several) - sum(turns))
+        if sum(turns) == 2:
+            several[4].disconnect()
+    assert (max(turns), await task) == (1, 4)
 
 
 async def many_held(
