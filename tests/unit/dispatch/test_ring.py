@@ -105,3 +105,13 @@ def test_turns_are_those_of_one_line(kinds: list[int], moves: list[tuple[str, in
             assert (following and following[0]) is expected
             if expected is not None:
                 line.append(line.pop(line.index(expected)))
+
+
+def test_one_that_names_a_queue_twice_waits_there_once() -> None:
+    """And keeps its turn."""
+    twice, other = FakeConsumer("twice", queues=(("mail", 1), ("mail", 2))), FakeConsumer("other")
+    rings = waiting(twice, other)
+    assert [first_of(rings) for _ in range(3)] == ["twice", "other", "twice"]
+    rings.leave(other)
+    rings.leave(twice)
+    assert rings.queues() == []
