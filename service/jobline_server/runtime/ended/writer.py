@@ -107,8 +107,8 @@ class EndedWriter:
         self._stopping.set()
 
     async def write(self) -> None:
-        """Writes what is in the buffer; on a full disk only its changes, and `find` has the rest. A
-        caller that is cancelled stops waiting, but the write goes on.
+        """Writes what is in the buffer; on a full disk its changes and what finds room, and `find`
+        has the rest. A caller that is cancelled stops waiting, but the write goes on.
         """
         await _to_the_end(self._write_what_fits(self._write))
 
