@@ -59,6 +59,11 @@ def half(ops: Sequence[EndedOp]) -> Sequence[EndedOp]:
     return ops[: puts[len(puts) // 2]] if len(puts) > 1 else []
 
 
+def has_rows(ops: Sequence[EndedOp]) -> bool:
+    """Returns whether any of some operations puts jobs."""
+    return any(isinstance(op, PutEnded) for op in ops)
+
+
 def changes_of(ops: Sequence[EndedOp]) -> Sequence[EndedOp]:
     """Returns those that change jobs of the store: they make room, and need next to none."""
     return [op for op in ops if not isinstance(op, PutEnded | PutOperation)]

@@ -19,6 +19,7 @@ import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any
 
 from jobline_server.engine.decide.admin import decide_delete_ended
@@ -225,9 +226,14 @@ class EndedWriter:
         while self._unwritten:
             ops = waiting_ops.first_write(self._unwritten)
             self.hints.note(ops)
-            if self._core.commits.disk_full:
+            if not self._core.commits.disk_full:
+                await self._ended_store.write(ops)
+            elif waiting_ops.has_rows(ops):
                 ops = await self._what_fits(ops)
-            await self._ended_store.write(ops)
+                await self._ended_store.write(ops)
+            else:
+                # What operators did is little, and a checkpoint, which makes room, waits for it.
+                await with_reserve(self._core.space, partial(self._ended_store.write, ops))
             del self._unwritten[: len(ops)]
             self._changed = max(self._changed - len(ops), 0)
 

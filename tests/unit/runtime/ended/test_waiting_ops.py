@@ -125,5 +125,6 @@ def test_half_of_some_operations_splits_no_row_from_its_changes() -> None:
 def test_changes_are_those_that_need_no_room() -> None:
     ops: list[EndedOp] = [put(1), RemoveEnded(1, 1), RemoveQueue("a"), MarkStale(1, 1, 1, 1)]
     assert waiting_ops.changes_of(ops) == ops[1:]
+    assert (waiting_ops.has_rows(ops), waiting_ops.has_rows(ops[1:])) == (True, False)
     assert waiting_ops.bytes_of([put(1, blob=b"x" * 100), *ops[1:]]) == 100 + 4 * (1 << 10)
     assert waiting_ops.cleared(ops) == [RemoveEnded(1, 1), *ops[1:]]
