@@ -68,6 +68,7 @@ class _EndedBeside:
         self.ended_store = store
         self.hints = RetentionHints()
         self.changing = asyncio.Lock()
+        self.writing = asyncio.Lock()
         self.changes: list[Ending] = []
         self._shard, self._now, self._endings = shard, now, endings
 

@@ -83,6 +83,7 @@ class EndedJobs:
         self.write = writer.write
         self.write_changes = writer.write_changes
         self.waiting_of = writer.waiting_of
+        self.writing = writer.writing
         self.damage = Damage()
         self.hints = writer.hints
         self.changing = asyncio.Lock()

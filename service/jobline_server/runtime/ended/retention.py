@@ -113,16 +113,18 @@ class EndedRetention:
         """Returns the oldest of those in the store and of those that wait for room in it, which are
         newer.
         """
-        waiting = await self._ended.waiting_of(queue, state)
-        jobs, size = sum(span.count for span in waiting), sum(span.bytes for span in waiting)
-        found = await due.too_many(
-            self._ended_store,
-            queue,
-            state,
-            keep_count=max(keep_count - jobs, 0),
-            keep_bytes=max(keep_bytes - size, 0),
-            limit=SLICE_PARTS,
-        )
+        # What moved from one to the other in between would be counted twice.
+        async with self._ended.writing:
+            waiting = await self._ended.waiting_of(queue, state)
+            jobs, size = sum(span.count for span in waiting), sum(span.bytes for span in waiting)
+            found = await due.too_many(
+                self._ended_store,
+                queue,
+                state,
+                keep_count=max(keep_count - jobs, 0),
+                keep_bytes=max(keep_bytes - size, 0),
+                limit=SLICE_PARTS,
+            )
         if found:
             return found
         too_many = due.oldest(waiting, jobs, size, keep_count=keep_count, keep_bytes=keep_bytes)

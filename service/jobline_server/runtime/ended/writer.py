@@ -66,7 +66,8 @@ class EndedWriter:
         self._unwritten: list[EndedOp] = []
         # How many of the first of these had their changes written while there was no room for all.
         self._changed = 0
-        self._writing = asyncio.Lock()
+        self.writing = asyncio.Lock()
+        """Held while anything is written: then nothing moves into the store."""
         self._stopping = asyncio.Event()
         self._going_on: asyncio.Handle | None = None
 
@@ -119,7 +120,7 @@ class EndedWriter:
 
     async def sync(self) -> None:
         """Makes everything that has ended so far durable in the ended store. Raises `DiskFull`."""
-        async with self._writing:
+        async with self.writing:
             if self._core.commits.disk_full:
                 await self._change_at_once()
             await self._write()
@@ -133,7 +134,8 @@ class EndedWriter:
 
     async def waiting(self, query: EndedQuery) -> list[EndedPart]:
         """Returns the parts that wait for room and pass a filter, by id, up to its limit of jobs.
-        Call `write` before; the caller holds `changing`.
+        Call `write` before; the caller holds `changing`, and `writing`, or some of these may be on
+        their way into the store.
         """
         return await waiting_ops.parts(tuple(self._unwritten), query) if self._unwritten else []
 
@@ -150,7 +152,7 @@ class EndedWriter:
         self._changed = len(ops)
 
     async def _write_what_fits(self, write: Callable[[], Awaitable[None]]) -> None:
-        async with self._writing:
+        async with self.writing:
             try:
                 if not self._core.commits.disk_full:
                     await write()

@@ -247,7 +247,10 @@ class EndedWalk:
         await self._ended.write()
         ends = self._end_ids
         query = ended_query(self._wanted, self._after, PAGE_JOBS)
-        parts = await self._ended.writer.waiting(query) if self._of_waiting else []
+        parts = []
+        if self._of_waiting:
+            async with self._ended.writing:
+                parts = await self._ended.writer.waiting(query)
         if parts:
             self._after = parts[-1].first_id + parts[-1].count - 1
         else:

@@ -10,8 +10,7 @@
     lock            held while a process runs      files.py
 
 `connection.py` is a file with its thread, `pages.py` its size, `failures.py` translates errors of
-writes, and
-`statements.py` reads the SQL, which is in `sql/`, with a sentence about each statement.
+writes, and `statements.py` reads the SQL, which is in `sql/`, with a sentence about each statement.
 
 Each database has one connection on one thread (SQLite 3.40 loses commits with two, see the
 WAL-reset bug at https://sqlite.org/wal.html), and every transaction is one plain function that runs

@@ -4,11 +4,13 @@ waits is known.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 import pytest
 
 from jobline_server.engine.values import JobState
+from jobline_server.runtime.ended.retention import EndedRetention
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.runtime.views import Audit, JobFilter, Selection
 from jobline_server.storage.ended_buffer import EndedBuffer
@@ -194,3 +196,42 @@ async def test_what_waits_is_evicted_and_deleted_like_what_is_written(
     await runtime.ended.write()
     assert await keeping.kept() == {}
     assert runtime.core.slots[0].shard.queues["mail"].kept() == {}
+
+
+async def test_what_is_being_written_is_counted_once_by_retention(
+    keeping: Keeping, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It waits until it is in the store; counted in both, as many more would be evicted."""
+    ended, begun, goes_on = keeping.runtime.ended, asyncio.Event(), asyncio.Event()
+    await keeping.sets(count=3)
+    jobs = await keeping.cancel(3)
+    await ended.write()
+    jobs += await keeping.cancel(2)
+    write = ended.ended_store.write
+
+    async def write_slowly(ops: Sequence[EndedOp]) -> None:
+        await write(ops)
+        if any(isinstance(op, PutEnded) for op in ops):
+            begun.set()
+            await goes_on.wait()
+
+    monkeypatch.setattr(ended.ended_store, "write", write_slowly)
+    writing = asyncio.ensure_future(ended.write())
+    await begun.wait()
+    retention = EndedRetention(keeping.runtime.core, ended)
+    # As if it had just waited for the write before.
+    monkeypatch.setattr(ended, "write_changes", nothing)
+    evicting = asyncio.ensure_future(
+        retention.evict("mail", JobState.CANCELLED, keep_count=3, keep_bytes=1 << 20)
+    )
+    for _ in range(50):
+        await asyncio.sleep(0)
+    goes_on.set()
+    await writing
+    assert (await evicting).jobs == 2
+    monkeypatch.undo()
+    assert list(await keeping.kept()) == jobs[2:]
+
+
+async def nothing() -> None:
+    """Instead of a write."""
