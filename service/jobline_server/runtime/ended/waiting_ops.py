@@ -78,23 +78,45 @@ def cleared(ops: Sequence[EndedOp]) -> Sequence[EndedOp]:
     ]
 
 
+class _Outcomes:
+    """What operations make of some jobs, in order of id: of each that they put the last row that
+    was put, and as what it will be kept; None if it will not.
+    """
+
+    def __init__(self, job_ids: Sequence[int]) -> None:
+        self._job_ids = job_ids
+        self.by_id: dict[int, tuple[EndedRow, EndedRow] | None] = {}
+
+    def follow(self, op: EndedOp) -> None:
+        """Takes the next operation."""
+        known = self.by_id
+        if isinstance(op, PutEnded):
+            row = op.row
+            known.update(dict.fromkeys(self._within(row.first_id, row.count), (row, row)))
+        elif isinstance(op, RemoveEnded):
+            gone = [job_id for job_id in self._within(op.first_id, op.count) if job_id in known]
+            known.update(dict.fromkeys(gone))
+        elif isinstance(op, MarkStale):
+            for job_id in self._within(op.first_id, op.count):
+                if (one := known.get(job_id)) is not None:
+                    known[job_id] = one[0], _made_stale(one[1], op)
+        elif isinstance(op, RemoveQueue):
+            gone = [job_id for job_id, one in known.items() if one and one[0].queue == op.queue]
+            known.update(dict.fromkeys(gone))
+
+    def _within(self, first_id: int, count: int) -> Sequence[int]:
+        job_ids = self._job_ids
+        return job_ids[bisect_left(job_ids, first_id) : bisect_left(job_ids, first_id + count)]
+
+
 def find(ops: Sequence[EndedOp], job_ids: Sequence[int]) -> dict[int, EndedRow | None]:
     """Returns those of some jobs, in order of id, that operations put, with the row that will be
     kept of each, None if none will.
     """
-    found: dict[int, EndedRow | None] = {}
+    outcomes = _Outcomes(job_ids)
     for op in ops:
-        if isinstance(op, PutEnded):
-            row = op.row
-            found.update(dict.fromkeys(_within(job_ids, row.first_id, row.count), row))
-        elif isinstance(op, RemoveEnded | MarkStale):
-            for job_id in _within(job_ids, op.first_id, op.count):
-                if (known := found.get(job_id)) is not None:
-                    found[job_id] = _made_stale(known, op) if isinstance(op, MarkStale) else None
-        elif isinstance(op, RemoveQueue):
-            for job_id, known in found.items():
-                found[job_id] = None if known and known.queue == op.queue else known
-    return found
+        outcomes.follow(op)
+    return {job_id: one and one[1] for job_id, one in outcomes.by_id.items()}
 
 
 async def settled(ops: Sequence[EndedOp]) -> list[EndedOp]:
@@ -128,26 +150,15 @@ def _changes_since(put: EndedRow, rows: Sequence[EndedRow | None]) -> Iterator[E
 
 
 async def _outcomes(ops: Sequence[EndedOp]) -> dict[int, tuple[EndedRow, EndedRow] | None]:
-    """Returns of every job that operations put, by id, the last row that was put, and as what it
-    will be kept; None if it will not. As `find` of all of them, in steps of the loop.
-    """
+    """Returns what operations make of every job that they put, by id, in steps of the loop."""
     pace = Pace()
     job_ids = sorted({job_id for op in ops if isinstance(op, PutEnded) for job_id in _ids(op.row)})
-    known: dict[int, tuple[EndedRow, EndedRow] | None] = dict.fromkeys(job_ids)
+    outcomes = _Outcomes(job_ids)
+    outcomes.by_id.update(dict.fromkeys(job_ids))
     for op in ops:
-        if isinstance(op, PutEnded):
-            known.update(dict.fromkeys(_ids(op.row), (op.row, op.row)))
-        elif isinstance(op, RemoveEnded):
-            known.update(dict.fromkeys(_within(job_ids, op.first_id, op.count)))
-        elif isinstance(op, MarkStale):
-            for job_id in _within(job_ids, op.first_id, op.count):
-                if (one := known[job_id]) is not None:
-                    known[job_id] = one[0], _made_stale(one[1], op)
-        elif isinstance(op, RemoveQueue):
-            gone = [job_id for job_id, one in known.items() if one and one[0].queue == op.queue]
-            known.update(dict.fromkeys(gone))
+        outcomes.follow(op)
         await pace.rest()
-    return known
+    return outcomes.by_id
 
 
 async def parts(ops: Sequence[EndedOp], query: EndedQuery) -> list[EndedPart]:
@@ -199,10 +210,6 @@ async def counts_after(store: EndedJobStore, ops: Sequence[EndedOp]) -> dict[Que
 
 def _ids(row: EndedRow) -> range:
     return range(row.first_id, row.first_id + row.count)
-
-
-def _within(job_ids: Sequence[int], first_id: int, count: int) -> Sequence[int]:
-    return job_ids[bisect_left(job_ids, first_id) : bisect_left(job_ids, first_id + count)]
 
 
 def _made_stale(row: EndedRow, op: MarkStale) -> EndedRow:
