@@ -187,7 +187,7 @@ class Server:
         runtime, moves = self.runtime, self.clock.moves
         tasks = make_tasks(runtime, self.settings, self.backups, version=VERSION, moves=moves)
         tasks += self.authentication.start(runtime, self.admission)
-        tasks += tasks_of(self._doors, self.clock.now())
+        tasks += tasks_of(self._doors, self.settings, self.clock.now())
         self._background = Background(tasks, runtime.core)
         self._background.start()
 

@@ -11,7 +11,7 @@ from jobline_server.setting_types import Address, File
 
 
 class DoorSettings(HistorySettings):
-    """Who may call, and what is sealed on the way."""
+    """Who may call, how many may be connected, and what is sealed on the way."""
 
     tls_certificate: File = Field(
         default=None,
@@ -30,6 +30,13 @@ class DoorSettings(HistorySettings):
         "none.",
     )
 
+    max_connections: int = Field(
+        default=10_000,
+        ge=100,
+        le=1_000_000,
+        description="Connections to all ports together, 100 … 1,000,000. Beyond them those are "
+        "closed that have been silent longest, of the hosts with the most.",
+    )
     auth: File = Field(
         default=None,
         description="File (TOML) of API keys, JWT issuers, certificates and roles; who is not "

@@ -6,9 +6,12 @@ addresses (`dev.reset`).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Protocol
 
+from jobline_server.addresses import split_address
 from jobline_server.auth.tls_files import TlsFiles, WrongTlsFiles
+from jobline_server.background.connections import BoundConnections
 from jobline_server.background.periodic import PeriodicTask
 from jobline_server.background.tls_files import ReadTlsFiles
 from jobline_server.config import ConfigurationError, Settings
@@ -36,6 +39,7 @@ class Doors(Protocol):
     transport: TransportName
     tls: TlsFiles | None
     scheme: str
+    ports: set[int]
 
     async def open_grpc(self, services: Services, admission: Admission) -> list[str]:
         """Serves gRPC; returns the addresses."""
@@ -74,6 +78,7 @@ class OwnDoors:
         self.tls = _tls_of(settings)
         self.transport = choose_transport(settings.transport)
         self.scheme = "http" if self.tls is None else "https"
+        self.ports: set[int] = set()
         self._serving: Serving | None = None
         self._health: Serving | None = None
         self._listener: WebServer | None = None
@@ -91,6 +96,7 @@ class OwnDoors:
         )
         if self._settings.health_listen:
             self._health = await serve_health(services.handlers, self._settings.health_listen)
+        self.ports |= _ports_of(self._serving.addresses + self.health_addresses)
         return self._serving.addresses
 
     async def open_http(self, app: HttpApp) -> str:
@@ -98,7 +104,9 @@ class OwnDoors:
         from jobline_server.http_port import make_listener
 
         self._listener = make_listener(self._settings, self.serve(app), self.tls)
-        return await self._listener.start(self._settings.http)
+        address = await self._listener.start(self._settings.http)
+        self.ports |= _ports_of([address])
+        return address
 
     def serve(self, app: HttpApp) -> App:
         """Returns what answers requests."""
@@ -122,13 +130,18 @@ class OwnDoors:
             await self._listener.stop()
 
 
-def tasks_of(doors: Doors, now: Now) -> list[PeriodicTask]:
+def tasks_of(doors: Doors, settings: Settings, now: Now) -> list[PeriodicTask]:
     """Returns the periodic tasks that the doors need. Warns of a certificate out of date."""
+    bound = BoundConnections(lambda: doors.ports, settings.max_connections)
     if doors.tls is None:
-        return []
+        return [bound]
     task = ReadTlsFiles(doors.tls)
     task.warn(now)
-    return [task]
+    return [bound, task]
+
+
+def _ports_of(addresses: Iterable[str]) -> set[int]:
+    return {split_address(each)[1] for each in addresses if not each.startswith(UNIX)}
 
 
 def _tls_of(settings: Settings) -> TlsFiles | None:

@@ -23,7 +23,7 @@ from typing import Any, Protocol
 import uvloop
 from google.protobuf.internal import api_implementation
 
-from jobline_server import memory, scheduling
+from jobline_server import descriptors, memory, scheduling
 from jobline_server.app import VERSION, Server
 from jobline_server.config import ConfigurationError, Settings
 from jobline_server.doors import check_free
@@ -117,6 +117,7 @@ async def serve_until_stopped(
 ) -> int:
     """Starts a server, announces it, waits for a signal or a failure, and stops it."""
     memory.tune()
+    descriptors.raise_limit(settings.max_connections)
     if settings.dedicated_cpu:
         scheduling.run_threads_in_batches()
     try:
