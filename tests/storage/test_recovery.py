@@ -14,6 +14,7 @@ from jobline_server.engine.decide.ack import decide_ack
 from jobline_server.engine.decide.admin import decide_cancel, decide_delete_waiting
 from jobline_server.engine.decide.lease import decide_lease
 from jobline_server.engine.decide.push import decide_push
+from jobline_server.engine.decide.queues import decide_delete_queue
 from jobline_server.engine.decide.timers import tick
 from jobline_server.engine.entries import JobsCompleted
 from jobline_server.engine.keys import KeyRecord
@@ -271,12 +272,15 @@ def test_hand_out_that_was_lost_shares_its_number_with_no_later_one(world):
 
 
 def test_totals_begin_with_the_process(world):
+    """Those of queues that were deleted, too."""
     push_jobs(world, 2)
+    push_jobs(world, 1, queue="gone")
     ack(world, lease(world, 1))
+    decide_delete_queue(world.shard, world.now, "gone", force=True)
     world.commit()
     world.crash(ops_kept=0)
-    queue = world.shard.queues["q"]
-    assert (queue.pushed_total, queue.completed_total) == (0, 0)
+    queue, load = world.shard.queues["q"], world.shard.load
+    assert (queue.pushed_total, queue.completed_total, load.gone_pushed_total) == (0, 0, 0)
 
 
 def test_later_record_of_a_key_counts(world):

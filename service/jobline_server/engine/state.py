@@ -161,13 +161,9 @@ class ShardState:
         for rules, count in active_of(self.jobs.every(), self.lots.lots.every()):
             load.limiters.free(rules, count, 0)
         for queue in self.queues.values():
-            load.limiters.leave(queue)
-        load.live_jobs -= sum(queue.live() for queue in self.queues.values())
-        load.active_jobs -= sum(queue.counts[JobState.ACTIVE] for queue in self.queues.values())
-        load.payload_bytes -= sum(queue.payload_bytes for queue in self.queues.values())
+            load.let_go(queue)
         load.report_bytes -= self.report_bytes
         self.group_rates.move_to(self.load)
-        load.groups -= sum(len(queue.groups) for queue in self.queues.values())
         load.keys -= len(self.keys.records)
         load.requests -= len(self.requests.records)
         load.throttles -= len(self.unique.throttled.records)

@@ -129,6 +129,8 @@ class Recovery:
             queue.born_id = 0
             queue.pushed_total = queue.completed_total = queue.failed_total = 0
             queue.touched_ms = now.wall_ms
+        load = shard.load
+        load.gone_pushed_total = load.gone_completed_total = load.gone_failed_total = 0
         shard.age.start(now)
         shard.restart_leases(now)
         shard.dependencies.find_ended(shard.state_of)

@@ -72,3 +72,14 @@ def test_deleted_empty_queue_leaves_word(world):
     assert take_endings(world.shard) == [QueueGone("q", WALL_MS)]
     assert world.shard.changes.queues.to_write == set()
     assert world.shard.changes.queues.to_delete == []
+
+
+def test_load_keeps_the_totals_of_queues_that_are_deleted(world):
+    for name in ("q", "other"):
+        world.row(queue=name)
+        queue = world.queue(name)
+        queue.completed_total, queue.failed_total = 20, 300
+        world.shard.emit(QueueDeleted(WALL_MS, name))
+    load = world.shard.load
+    assert load.gone_pushed_total == 2
+    assert (load.gone_completed_total, load.gone_failed_total) == (40, 600)

@@ -121,6 +121,19 @@ async def test_what_a_lost_shard_held_weighs_on_the_server_no_more(world: World)
     assert (load.live_jobs, load.active_jobs, load.payload_bytes, load.keys) == before
 
 
+async def test_totals_keep_what_a_lost_shard_has_counted(world: World) -> None:
+    """For Prometheus a total that falls is a restart of the server."""
+    await world.push(OTHER)
+    await world.push(LOST, count=5)
+    job_id, delivery = await world.a_lease(LOST)
+    await world.runtime.settle_calls.ack([job_id], [delivery], {})
+    before = await world.runtime.statistics.of_server()
+    await world.lose()
+    after = await world.runtime.statistics.of_server()
+    assert (before.pushed_total, before.completed_total, after.completed_total) == (7, 1, 1)
+    assert after.pushed_total >= before.pushed_total
+
+
 async def test_timers_and_checkpoints_of_a_lost_shard_stop(world: World) -> None:
     """It is not ours to write any more."""
     clock = world.runtime.core.clock

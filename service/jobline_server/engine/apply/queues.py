@@ -80,6 +80,7 @@ def apply_queue_deleted(shard: ShardState, fact: QueueDeleted, _offset: int) -> 
     if queue.groups:
         groups.forget_all(shard, queue)
     shard.limiters.leave(queue)
+    shard.load.keep_totals(queue)
     drop_schedules(shard, fact.queue)
     deleted: list[tuple[int, int]] = []
     shard.load.active_jobs -= queue.counts[JobState.ACTIVE]

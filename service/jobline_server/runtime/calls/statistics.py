@@ -34,6 +34,10 @@ class Statistics:
     async def of_server(self) -> ServerView:
         """Returns counts over all shards and queues, added up in slices."""
         core = self._core
+        load = core.load
+        # In one step with the totals of queues that are gone, so that each queue counts once.
+        queues_of = [(slot, list(slot.shard.queues.values())) for slot in core.slots]
+        closed = list(core.slots.closed.values())
         view = ServerView(
             started_ms=core.started_ms,
             queues=0,
@@ -43,22 +47,21 @@ class Statistics:
             active=0,
             dead=0,
             completed=0,
-            pushed_total=0,
-            completed_total=0,
-            failed_total=0,
+            pushed_total=load.gone_pushed_total,
+            completed_total=load.gone_completed_total,
+            failed_total=load.gone_failed_total,
             workers=len(self._streams.open),
             commits=core.commits.commits,
             commit_ms=core.commits.meter.mean_seconds * 1_000,
             loop_lag_ms=core.heartbeat.lag.longest() * 1_000,
-            keys=core.load.keys,
-            throttled_keys=core.load.throttles,
+            keys=load.keys,
+            throttled_keys=load.throttles,
             disk_full=core.commits.disk_full,
-            waiting_bytes=core.load.held_bytes(),
+            waiting_bytes=load.held_bytes(),
             shards=[],
         )
-        for slot in core.slots:
+        for slot, queues in queues_of:
             shard = slot.shard
-            queues = list(shard.queues.values())
             live_jobs = 0
             for at in range(0, len(queues), STEP_QUEUES):
                 live_jobs += _count(view, queues[at : at + STEP_QUEUES])
@@ -74,7 +77,7 @@ class Statistics:
                     queues=len(queues),
                 )
             )
-        view.shards += map(_closed, core.slots.closed.values())
+        view.shards += map(_closed, closed)
         return view
 
     async def of_dead_letters(self, queue: str) -> list[DeadCount]:

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from jobline_server.engine.commands import Push
+from jobline_server.engine.decide.queues import decide_delete_queue
 from jobline_server.engine.items import items_from
 from jobline_server.engine.lot import Lot
 from jobline_server.engine.payloads import Payloads
@@ -40,6 +41,33 @@ async def test_statistics_of_many_queues_yield(
     assert (view.queues, view.ready, view.pushed_total) == (QUEUES, QUEUES, QUEUES)
     assert [shard.live_jobs for shard in view.shards] == [QUEUES]
     assert rounds > QUEUES // STEP
+
+
+async def test_totals_keep_what_deleted_queues_have_counted(runtime: Runtime) -> None:
+    """For Prometheus a total that falls is a restart, and all that is left was counted since."""
+    await some_queues(runtime)
+    shard = runtime.core.slots[0].shard
+    shard.queues["q01"].completed_total, shard.queues["q02"].failed_total = 3, 2
+    for name in ("q01", "q02"):
+        decide_delete_queue(shard, runtime.core.now(), name, force=False)
+    view = await runtime.statistics.of_server()
+    assert (view.queues, view.ready) == (QUEUES - 2, QUEUES - 2)
+    assert (view.pushed_total, view.completed_total, view.failed_total) == (QUEUES, 3, 2)
+
+
+async def test_a_queue_that_goes_while_totals_are_added_up_counts_once(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether its turn has come or not: twice would be a fall at the next look."""
+    monkeypatch.setattr(statistics, "STEP_QUEUES", STEP)
+    await some_queues(runtime)
+    shard = runtime.core.slots[0].shard
+    adding = asyncio.ensure_future(runtime.statistics.of_server())
+    await asyncio.sleep(0)
+    for name in ("q00", f"q{QUEUES - 1}"):
+        decide_delete_queue(shard, runtime.core.now(), name, force=False)
+    assert (await adding).pushed_total == QUEUES
+    assert (await runtime.statistics.of_server()).pushed_total == QUEUES
 
 
 async def test_a_list_of_many_queues_yields(
