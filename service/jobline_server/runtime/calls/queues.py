@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from itertools import chain, islice
+from itertools import islice
 
 from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.engine.decide.queues import (
@@ -31,10 +31,10 @@ from jobline_server.runtime.queries.queue_order import QueueOrder, QueuePlace
 from jobline_server.runtime.queries.walks import SLICE_JOBS
 from jobline_server.runtime.slots import ShardSlot
 from jobline_server.runtime.views import Audit, BulkResult, JobFilter, QueueView, Selection
+from jobline_server.runtime.workload import oldest_ready_ms
 
-# Priorities that a view lists, and lanes whose heads it looks at to find the oldest job.
+# Priorities that a view lists.
 PRIORITIES_SHOWN_MAX = 100
-LANES_LOOKED_AT_MAX = 1_000
 # Queues that a step of a list looks at.
 STEP_QUEUES = 2_000
 # How often what came in while a queue was emptied is deleted in slices, before it goes in one step.
@@ -242,7 +242,7 @@ class Queues:
             paused=queue.paused,
             paused_by=queue.paused_by,
             pause_reason=queue.pause_reason,
-            oldest_ready_ms=_oldest_ready_ms(queue),
+            oldest_ready_ms=oldest_ready_ms(queue),
             created_ms=queue.created_ms,
             pushed_total=queue.pushed_total,
             completed_total=queue.completed_total,
@@ -267,12 +267,3 @@ class Queues:
 def _tokens(queue: Queue, now: Now) -> int | None:
     bucket = None if queue.allowance is None else queue.allowance.bucket
     return None if bucket is None else bucket.tokens(now.mono_ms)
-
-
-def _oldest_ready_ms(queue: Queue) -> int:
-    """Returns since when the oldest head of the lanes is READY, of those with the highest
-    priorities; 0 if nothing is ready.
-    """
-    lanes = islice(chain.from_iterable(queue.open.ranks(None)), LANES_LOOKED_AT_MAX)
-    heads = [lane.head() for lane in lanes]
-    return min([head.waits_from_ms() for head in heads if head is not None], default=0)

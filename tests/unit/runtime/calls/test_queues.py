@@ -11,8 +11,10 @@ from jobline.v1.queue_service_pb2 import ListQueuesResponse
 from jobline_server.dispatch.frames import Handler, Open, Worker
 from jobline_server.engine.commands import Push
 from jobline_server.engine.job_columns import JobColumns
+from jobline_server.engine.ties import Ties
 from jobline_server.engine.values import AckLevel, JobOptions, QueueSettings
 from jobline_server.rpc.convert.queues import fill_queue
+from jobline_server.runtime import pace
 from jobline_server.runtime.calls import queues as queues_calls
 from jobline_server.runtime.calls.queues import PRIORITIES_SHOWN_MAX
 from jobline_server.runtime.clock import ManualClock
@@ -23,6 +25,7 @@ from jobline_server.runtime.views import Audit
 from jobline_server.runtime.workload import longest_wait_ms
 from jobline_server.web import metrics
 from jobline_server.web.queue_metrics import queue_metrics
+from tests.unit.rounds import rounds_of
 from tests.unit.runtime.ended.test_many_ids import committed
 from tests.unit.runtime.test_timer_loop import delayed
 
@@ -161,6 +164,29 @@ async def test_jobs_that_nobody_handles_are_counted_while_somebody_is_there(
         connected(runtime, *names)
         counts.append(runtime.queues.get_queue("mail").unhandled)
     assert counts == [0, 2, 1, 0]
+
+
+async def test_a_page_of_queues_goes_in_slices(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A look at the lanes of a queue may take a millisecond, and a page has a thousand of them."""
+    monkeypatch.setattr(pace, "SLICE_SECONDS", 0.0)
+    for name in "abcdef":
+        await push_to(runtime, name, 1)
+    listing = runtime.queues.list_queues(page_size=100, page_token="", prefix="")
+    (views, _), rounds = await rounds_of(listing)
+    assert (len(views), rounds > 6) == (6, True)
+
+
+async def test_oldest_ready_job_of_a_fair_queue_may_be_a_tenants(runtime: Runtime) -> None:
+    """It was as if there were none but those without a group."""
+    fair = runtime.queues.update_queue("mail", QueueSettings(fair=True), None, Audit())
+    await committed(runtime, asyncio.ensure_future(fair))
+    rows = JobColumns([b"x"], [JobOptions()], ties=[Ties("acme")])
+    await runtime.pushes.push(Push("mail", JobOptions(), rows=rows, level=AckLevel.BUFFERED))
+    pushed_ms = runtime.core.wall_ms()
+
+    assert runtime.queues.get_queue("mail").oldest_ready_ms == pushed_ms
 
 
 async def test_oldest_ready_job_counts_from_when_it_was_ready(runtime: Runtime) -> None:
