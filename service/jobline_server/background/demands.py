@@ -18,6 +18,6 @@ class SampleDemands:
     name: str = "demands"
     every_seconds: float = SAMPLE_MS / SECOND_MS
 
-    async def run_once(self, now: Now) -> Counts:
+    async def run_once(self, _now: Now) -> Counts:
         """Keeps a sample of each; returns of how many."""
-        return {"queues": self.demands.sample(now)}
+        return {"queues": await self.demands.sample()}

@@ -20,6 +20,7 @@ from jobline_server.engine.values import JobState, Now
 from jobline_server.runtime.calls.worker_stream import WorkerStream
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.durations import BOUNDS, QueueDurations
+from jobline_server.runtime.pace import Pace
 from jobline_server.runtime.views import WorkersNeeded
 from jobline_server.runtime.workload import longest_wait_ms, startable, workload
 
@@ -98,17 +99,20 @@ class Demands:
             if durations is not None:
                 self._by_queue[queue] = _QueueDemand(durations)
 
-    def sample(self, now: Now) -> int:
-        """Keeps a sample of each queue; returns how many there are. What was measured of queues
-        that are gone makes room for that of others.
+    async def sample(self) -> int:
+        """Keeps a sample of each queue, in slices; returns how many there are. What was measured of
+        queues that are gone makes room for that of others.
         """
         find = self._core.slots.find_queue
         self._core.durations.forget_missing(lambda name: find(name) is not None)
+        pace = Pace()
         for name, demand in list(self._by_queue.items()):
+            await pace.rest()
             queue = find(name)
             if queue is None or queue.settings.objective is None:
-                del self._by_queue[name]
+                self._by_queue.pop(name, None)
                 continue
+            now = self._core.now()
             demand.samples.append(demand.sample(queue, now))
             self._note_windows(name, demand)
             self._needed(queue, demand, now)

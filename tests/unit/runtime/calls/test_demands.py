@@ -11,12 +11,13 @@ from jobline_server.engine.decide.queues import decide_delete_queue
 from jobline_server.engine.objective import Objective
 from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, QueueSettings
-from jobline_server.runtime import durations
+from jobline_server.runtime import durations, pace
 from jobline_server.runtime.calls import demands
 from jobline_server.runtime.calls.pull_dedup import leases_of, runs_of
 from jobline_server.runtime.clock import ManualClock
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.runtime.views import Audit, WorkersNeeded
+from tests.unit.rounds import rounds_of
 
 OBJECTIVE = Objective(99.0, 30_000)
 SECOND_MS = 1_000
@@ -56,7 +57,7 @@ async def work(runtime: Runtime, seconds: int, jobs: int, queue: str = "mail") -
             runtime.settles.ack(list(ids), list(deliveries), {})
             await runtime.core.commits.commit_once()
         if second % 10 == 0:
-            runtime.demands.sample(runtime.core.now())
+            await runtime.demands.sample()
 
 
 async def push(runtime: Runtime, jobs: int, queue: str = "mail") -> None:
@@ -79,7 +80,7 @@ async def test_a_queue_without_an_objective_says_nothing(runtime: Runtime) -> No
     await push(runtime, 1)
 
     assert runtime.queues.get_queue("mail").workers_needed is None
-    assert runtime.demands.sample(runtime.core.now()) == 0
+    assert await runtime.demands.sample() == 0
 
 
 async def test_arrivals_and_run_times_are_those_of_the_last_minutes(runtime: Runtime) -> None:
@@ -154,12 +155,12 @@ async def test_more_workers_than_may_run_jobs_are_not_needed(runtime: Runtime) -
 async def test_an_objective_that_is_taken_back_is_forgotten(runtime: Runtime) -> None:
     """As is that of a deleted queue."""
     await update(runtime, objective=OBJECTIVE)
-    assert runtime.demands.sample(runtime.core.now()) == 1
+    assert await runtime.demands.sample() == 1
 
     await update(runtime)
 
     assert runtime.queues.get_queue("mail").workers_needed is None
-    assert runtime.demands.sample(runtime.core.now()) == 0
+    assert await runtime.demands.sample() == 0
 
 
 async def test_queues_with_an_objective_are_bounded(runtime: Runtime, monkeypatch: Any) -> None:
@@ -170,6 +171,26 @@ async def test_queues_with_an_objective_are_bounded(runtime: Runtime, monkeypatc
 
     assert needed(runtime, "first").workers == 0
     assert runtime.queues.get_queue("second").workers_needed is None
+
+
+async def test_samples_of_many_queues_are_kept_in_slices(
+    runtime: Runtime, monkeypatch: Any
+) -> None:
+    """A hundred queues with a thousand lanes each were one step of 30 to 100 ms. A queue that goes
+    meanwhile has no sample.
+    """
+    monkeypatch.setattr(pace, "SLICE_SECONDS", 0.0)
+    names = [f"q{number}" for number in range(5)]
+    for name in names:
+        await update(runtime, name, objective=OBJECTIVE)
+
+    sampled, rounds = await rounds_of(runtime.demands.sample())
+    assert (sampled, rounds > len(names)) == (5, True)
+
+    sampling = asyncio.ensure_future(runtime.demands.sample())
+    await asyncio.sleep(0)
+    await delete(runtime, names[-1])
+    assert await sampling == 4
 
 
 async def test_deleted_queues_make_room_for_others_with_an_objective(
@@ -183,7 +204,7 @@ async def test_deleted_queues_make_room_for_others_with_an_objective(
     assert handed_out == 5
 
     await delete(runtime, "old")
-    runtime.demands.sample(runtime.core.now())
+    await runtime.demands.sample()
     await update(runtime, "new", objective=OBJECTIVE)
 
     assert needed(runtime, "new").workers == 0
