@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from prometheus_client.core import (
     CounterMetricFamily,
@@ -13,6 +13,7 @@ from prometheus_client.core import (
 
 from jobline_server.runtime.durations import SHOWN_BOUNDS, Durations
 from jobline_server.runtime.views import QueueView
+from jobline_server.telemetry.calls import Histogram
 
 # States whose count is shown while it is 0, too.
 ALWAYS_SHOWN = frozenset({"SCHEDULED", "READY", "ACTIVE"})
@@ -59,19 +60,23 @@ def queue_metrics(views: list[QueueView], wall_ms: int) -> Iterator[Metric]:
 
 
 def duration_metrics(durations: Durations) -> Iterator[Metric]:
-    """Yields how long jobs waited and ran, by queue."""
-    waiting = HistogramMetricFamily(
+    """Yields how long jobs waited and ran, by queue; each is made when its turn comes."""
+    queues = durations.by_queue
+    yield _histograms(
         "jobline_wait_seconds",
         "How long jobs were READY before they were handed out.",
-        labels=["queue"],
+        {name: queue.waiting for name, queue in queues.items()},
     )
-    running = HistogramMetricFamily(
+    yield _histograms(
         "jobline_run_seconds",
         "How long jobs that completed took, from their last hand-out on.",
-        labels=["queue"],
+        {name: queue.running for name, queue in queues.items()},
     )
-    for name, queue in durations.by_queue.items():
-        for metric, histogram in ((waiting, queue.waiting), (running, queue.running)):
-            shown = list(histogram.cumulative(SHOWN_BOUNDS))
-            metric.add_metric([name], shown, histogram.seconds)
-    yield from (waiting, running)
+
+
+def _histograms(name: str, about: str, by_queue: Mapping[str, Histogram]) -> Metric:
+    metric = HistogramMetricFamily(name, about, labels=["queue"])
+    for queue, histogram in by_queue.items():
+        shown = list(histogram.cumulative(SHOWN_BOUNDS))
+        metric.add_metric([queue], shown, histogram.seconds)
+    return metric
