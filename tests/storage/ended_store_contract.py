@@ -163,6 +163,32 @@ class EndedStoreContract:
             for query, wanted in cases.items():
                 assert ids_of(await store.list(query)) == wanted, query
 
+    async def test_list_finds_rows_by_parts_of_their_blobs(self) -> None:
+        """Of each tuple one part; also in a row of which some jobs have left."""
+        rows = [
+            run_of(1, 3, blob=b"red \x00 round"),
+            run_of(5, blob=b"red square"),
+            run_of(6, state=DEAD, blob=b"blue round"),
+            run_of(7, blob=b""),
+        ]
+        cases = {
+            ((b"red",),): [1, 3, 5],
+            ((b"\x00 r",),): [1, 3],
+            ((b"red",), (b"round",)): [1, 3],
+            ((b"square", b"blue"),): [5, 6],
+            ((b"red", b"blue"), (b"round",)): [1, 3, 6],
+            ((b"green",),): [],
+        }
+        async with self.opening() as store:
+            await store.write([*map(PutEnded, rows), RemoveEnded(2, 1)])
+            for parts, wanted in cases.items():
+                assert ids_of(await store.list(EndedQuery(blob_parts=parts))) == wanted, parts
+                one = EndedQuery(blob_parts=parts, limit=1)
+                pages = await pages_of(store, one)
+                assert [i for page in pages for i in ids_of(page)] == wanted, parts
+            dead = EndedQuery(states=frozenset({DEAD}), blob_parts=((b"round",),))
+            assert ids_of(await store.list(dead)) == [6]
+
     async def test_pages_end_within_runs_and_go_on_there(self) -> None:
         async with self.opening() as store:
             await store.write([put(10, 5), put(20), put(30, 7), put(12, state=DEAD)])

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
+from jobline_server.storage.blob_parts import has_parts
 from jobline_server.storage.ended_store import (
     READ_BATCH_BYTES,
     DeadGroup,
@@ -150,4 +151,5 @@ def _matches(row: EndedRow, query: EndedQuery) -> bool:
         and query.error_contains in row.error_message
         and (after_ms is None or row.ended_ms >= after_ms)
         and (before_ms is None or row.ended_ms < before_ms)
+        and has_parts(row.blob, query.blob_parts)
     )

@@ -258,6 +258,8 @@ async def test_walks_and_look_ups_use_an_index(tmp_path: Path) -> None:
     await row_of(store, 1)
     await store.list(EndedQuery(queue="a"))
     await store.list(EndedQuery(states=frozenset({DEAD})))
+    await store.list(EndedQuery(queue="a", blob_parts=((b"x",),)))
+    await store.list(EndedQuery(blob_parts=((b"x", b"y"), (b"z",))))
     for order in ScanOrder:
         await store.scan(EndedScan(order, "a", DEAD, after=(1, 1), until=(9, 9)))
     ended = EndedScan(ScanOrder.ENDED, "a", DEAD, after=(1, 1))

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple, Protocol
 
+from jobline_server.storage.blob_parts import BlobParts
 from jobline_server.storage.operations import OperationRow
 
 # The blobs of a page, or of a look-up of many jobs, are this large at most; one row always fits.
@@ -192,8 +193,9 @@ class OwnCount:
 
 @dataclass(frozen=True, slots=True)
 class EndedQuery:
-    """Selects ids above `after_id` for which every condition that is set holds. `ended_after_ms` is
-    included, `ended_before_ms` is not. `limit` counts jobs."""
+    """Selects up to `limit` jobs with ids above `after_id` for which every condition that is set
+    holds, that of `blob_parts` for the blob of their row. `ended_after_ms` is included,
+    `ended_before_ms` is not."""
 
     queue: str = ""
     states: frozenset[int] = frozenset()
@@ -203,6 +205,7 @@ class EndedQuery:
     error_contains: str = ""
     ended_after_ms: int | None = None
     ended_before_ms: int | None = None
+    blob_parts: BlobParts = ()
     after_id: int = -1
     limit: int = 1_000
 
@@ -224,8 +227,7 @@ class EndedPage:
 @dataclass(frozen=True, slots=True)
 class EndedLookup:
     """Of the first `looked` ids that were asked for: the rows of those that are kept, by id, and in
-    `bad` those whose row has a bad checksum.
-    """
+    `bad` those whose row has a bad checksum."""
 
     rows: dict[int, EndedRow]
     bad: list[int]
@@ -268,8 +270,7 @@ class EndedJobStore(Protocol):
     async def get_many(self, job_ids: Sequence[int]) -> EndedLookup:
         """Returns the rows that hold these jobs, given in any order, also repeatedly; ids in order
         are found fastest. A call reads a bounded number of rows, and looks up one id at least: call
-        it again for those behind `looked`.
-        """
+        it again for those behind `looked`."""
 
     async def list(self, query: EndedQuery) -> EndedPage:
         """Returns a page of ended jobs by id."""
@@ -279,8 +280,7 @@ class EndedJobStore(Protocol):
 
     async def count(self, scan: EndedScan) -> int:
         """Returns the number of jobs in the parts of a scan. Counts `limit` parts at most, so a
-        result below `limit` is exact.
-        """
+        result below `limit` is exact."""
 
     async def next_own_count(self, before: OwnCount | None) -> OwnCount | None:
         """Returns the last count of jobs' own before another (None: of all), by queue, state and

@@ -10,6 +10,7 @@ from itertools import groupby
 
 from jobline_server.engine.values import JobState
 from jobline_server.runtime.pace import Pace
+from jobline_server.storage.blob_parts import has_parts
 from jobline_server.storage.ended_store import (
     EndedJobStore,
     EndedOp,
@@ -196,6 +197,7 @@ def _passes(row: EndedRow, query: EndedQuery) -> bool:
         and query.error_contains in row.error_message
         and (after_ms is None or row.ended_ms >= after_ms)
         and (before_ms is None or row.ended_ms < before_ms)
+        and has_parts(row.blob, query.blob_parts)
     )
 
 

@@ -10,15 +10,18 @@ functions here. Fields below a line of dashes in `engine/entries.py` are not wri
 """
 
 from jobline_server.storage.codec.batch import UnknownFact, batch_parts, decode_batch, encode_batch
-from jobline_server.storage.codec.ended import record_of, records_of, run_of
+from jobline_server.storage.codec.ended import pushed_ms_of, record_of, records_of, run_of
+from jobline_server.storage.codec.ended_search import blob_parts
 from jobline_server.storage.codec.operations import decode_operation
 
 __all__ = [
     "UnknownFact",
     "batch_parts",
+    "blob_parts",
     "decode_batch",
     "decode_operation",
     "encode_batch",
+    "pushed_ms_of",
     "record_of",
     "records_of",
     "run_of",

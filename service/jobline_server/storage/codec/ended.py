@@ -118,6 +118,12 @@ def records_of(row: EndedRow, job_ids: Iterable[int]) -> list[JobRecord]:
     ]
 
 
+def pushed_ms_of(row: EndedRow) -> int:
+    """Returns when the jobs of a row were pushed; decodes nothing else."""
+    message = store_pb2.StoredEnded.FromString(row.blob)
+    return message.job.pushed_ms if message.HasField("job") else message.run.pushed_ms
+
+
 def run_of(row: EndedRow) -> EndedRun:
     """Returns the jobs of a row that has several, without an object for each."""
     run = store_pb2.StoredEnded.FromString(row.blob).run

@@ -2,7 +2,9 @@
 
 A list walks by id over the indices that hold its queue and states, merged: those by queue and
 state, those by state, or the table itself. A call passes at most `WALK_PARTS` parts of each,
-however few of them match the query, and returns where the next call continues.
+however few of them match the query, and returns where the next call continues. SQLite looks for
+parts of blobs itself: Python's lock is free meanwhile, and rows that do not match are never read
+into Python. As it passes all those blobs, their bytes are bounded, too.
 """
 
 from __future__ import annotations
@@ -30,6 +32,8 @@ from jobline_server.storage.sqlite.ended_ops import checksum_of
 from jobline_server.storage.sqlite.statements import load
 
 WALK_PARTS = 2_000
+# Blobs of a call that searches them: some ten milliseconds, as one condition takes several passes.
+SEARCH_BYTES = 4 << 20
 _EVERY_ID = (1 << 63) - 1
 _SQL = load("finished_queries.sql")
 
@@ -42,9 +46,9 @@ class _Source:
     condition: str
     state: int = 0
 
-    def statement(self, name: str) -> str:
+    def statement(self, name: str, search: str = "") -> str:
         """Returns a statement over this source."""
-        return _SQL[name].format(index=self.index, source=self.condition)
+        return _SQL[name].format(index=self.index, source=self.condition, search=search)
 
 
 @dataclass(slots=True)
@@ -101,7 +105,9 @@ def page(connection: sqlite3.Connection, query: EndedQuery) -> EndedPage:
     """Returns a page of a list."""
     sources = _sources_of(query)
     values = _values_of(query, _start_of(connection, query.after_id))
-    ends = (_end_of(connection, source, values) for source in sources)
+    search = _search_of(query, values)
+    end_statement = "search_end" if search else "window_end"
+    ends = (_end_of(connection, end_statement, source, values) for source in sources)
     # Beyond the nearest of these ends one source is unread, so the page ends there.
     end = min((found for found in ends if found is not None), default=None)
     values["end"] = _EVERY_ID if end is None else end[0]
@@ -109,7 +115,9 @@ def page(connection: sqlite3.Connection, query: EndedQuery) -> EndedPage:
     with ExitStack() as opened:
         # Closed here, also after an error: SQLite lets no other thread do it, and an error keeps
         # this frame until it is collected, on any thread.
-        walks = [opened.enter_context(closing(_walk(connection, one, values))) for one in sources]
+        walks = [
+            opened.enter_context(closing(_walk(connection, one, search, values))) for one in sources
+        ]
         for found in merge(*walks, key=itemgetter(0)):
             if not filled.add(found, query.after_id):
                 return EndedPage(filled.parts, filled.bad, resume_after=filled.last_id)
@@ -193,20 +201,32 @@ def _start_of(connection: sqlite3.Connection, after_id: int) -> int:
     return found[0] if found and found[1] > after_id else after_id + 1
 
 
+def _search_of(query: EndedQuery, values: dict[str, Any]) -> str:
+    """Returns the condition on blobs as SQL, "" if there is none; adds its values."""
+    conditions = []
+    for parts in query.blob_parts:
+        names = [f"part_{len(values) + number}" for number in range(len(parts))]
+        values.update(zip(names, parts, strict=True))
+        any_of = " OR ".join([_SQL["has_part"].format(part=name) for name in names])
+        conditions.append(f"AND ({any_of})")
+    return "\n   ".join(conditions)
+
+
 def _end_of(
-    connection: sqlite3.Connection, source: _Source, values: dict[str, Any]
+    connection: sqlite3.Connection, statement: str, source: _Source, values: dict[str, Any]
 ) -> tuple[int, int] | None:
     """Returns the last part of a source that this call may read, and its last id; None if it may
     read all of them."""
-    bounds = {**values, "state": source.state, "parts": WALK_PARTS}
-    found = connection.execute(source.statement("window_end"), bounds).fetchone()
+    bounds = {**values, "state": source.state, "parts": WALK_PARTS, "bytes": SEARCH_BYTES}
+    found = connection.execute(source.statement(statement), bounds).fetchone()
     return None if found is None else (int(found[0]), int(found[1]))
 
 
 def _walk(
-    connection: sqlite3.Connection, source: _Source, values: dict[str, Any]
+    connection: sqlite3.Connection, source: _Source, search: str, values: dict[str, Any]
 ) -> Generator[Sequence[Any], None, None]:
-    cursor = connection.execute(source.statement("walk"), {**values, "state": source.state})
+    statement = source.statement("walk", search)
+    cursor = connection.execute(statement, {**values, "state": source.state})
     try:
         yield from cursor
     finally:

@@ -68,6 +68,9 @@ async def check(before: list[EndedOp], written: int, ops: list[EndedOp]) -> None
         in_a = [job_id for job_id, row in sorted(kept(found).items()) if row.queue == "a"]
         parts = await waiting_ops.parts(some, EndedQuery(queue="a", after_id=2, limit=5))
         assert [i for part in parts for i in ids_of_part(part)] == [i for i in in_a if i > 2][:5]
+        with_one = [i for i, row in sorted(kept(found).items()) if b"1" in row.blob]
+        parts = await waiting_ops.parts(some, EndedQuery(blob_parts=((b"1",),)))
+        assert [i for part in parts for i in ids_of_part(part)] == with_one
     for some in one_by_one(left):
         await store.write(some)
         shown = await rows(store)

@@ -25,8 +25,20 @@ SELECT first_id, first_id + count - 1
  ORDER BY first_id
  LIMIT 1 OFFSET :parts - 1;
 
+-- name: search_end
+-- The same for a walk that searches blobs: it ends earlier where they have so many bytes. A part may be a
+-- small one of a large blob. Rows come one by one, so those behind the end are not read.
+SELECT first_id, last_id
+  FROM (SELECT first_id, first_id + count - 1 AS last_id, row_number() OVER by_id AS number,
+               sum(bytes * run_count / count) OVER by_id AS total
+          FROM ended {index}
+         WHERE {source} AND first_id >= :start
+        WINDOW by_id AS (ORDER BY first_id ROWS UNBOUNDED PRECEDING))
+ WHERE number >= :parts OR total >= :bytes
+ LIMIT 1;
+
 -- name: walk
--- Parts of one source by id, those that meet the conditions.
+-- Parts of one source by id, those that meet the conditions; the one about blobs comes last, as it reads them.
 SELECT ended.first_id, ended.count, queue, state, former_state, stale_ms, ended_ms, reason,
        run_first, run_count, checksum, due_ms, keep_count, name, error_type, error_message,
        coalesce(ended.blob, body.blob), ended.retry_ms,
@@ -41,7 +53,12 @@ SELECT ended.first_id, ended.count, queue, state, former_state, stale_ms, ended_
    AND (:error_contains = '' OR instr(error_message, :error_contains) > 0)
    AND (:ended_after_ms IS NULL OR ended_ms >= :ended_after_ms)
    AND (:ended_before_ms IS NULL OR ended_ms < :ended_before_ms)
+   {search}
  ORDER BY first_id;
+
+-- name: has_part
+-- Whether a blob has these bytes.
+instr(coalesce(ended.blob, body.blob), :{part}) > 0;
 
 -- name: counts
 -- Jobs by queue and state.
