@@ -149,8 +149,13 @@ def has_wanted_options(queue: str, options: JobOptions, pushed_ms: int, wanted: 
         and (wanted.name is None or options.name == wanted.name)
         and (not wanted.tags or wanted.tags.issubset(options.rules.tags))
         and (not wanted.batches or options.rules.batch_id in wanted.batches)
-        and _between(pushed_ms, wanted.pushed_after_ms, wanted.pushed_before_ms)
+        and was_pushed_between(pushed_ms, wanted)
     )
+
+
+def was_pushed_between(pushed_ms: int, wanted: JobFilter) -> bool:
+    """Whether a filter wants what was pushed at a moment."""
+    return _between(pushed_ms, wanted.pushed_after_ms, wanted.pushed_before_ms)
 
 
 def has_wanted_headers(options: JobOptions, wanted: JobFilter) -> bool:

@@ -7,11 +7,12 @@ from collections.abc import Iterable, Iterator
 
 from jobline_server.engine.values import KEPT_STATES
 from jobline_server.runtime.ended.ended_jobs import LOOKUP_JOBS, EndedJobs, kept_of_part, view_of
-from jobline_server.runtime.job_views import matches
+from jobline_server.runtime.job_views import matches, was_pushed_between
 from jobline_server.runtime.queries.job_runs import JobRun, ended_run, is_run_decided
 from jobline_server.runtime.queries.paging import PageBuilder
 from jobline_server.runtime.queries.run_pages import RunPageBuilder
 from jobline_server.runtime.views import JobFilter, JobView
+from jobline_server.storage.codec import blob_parts, pushed_ms_of
 from jobline_server.storage.ended_store import EndedPart, EndedQuery
 
 # Jobs of one step of the loop: to read and check one with its errors takes up to 50 µs.
@@ -62,6 +63,9 @@ def _add_part(
     """Adds the jobs of a part that pass a filter, until the page is full; yields how many were
     looked at, or as many as it takes the time of.
     """
+    if not may_match(part, wanted):
+        yield min(part.count, RUN_JOBS)
+        return
     if isinstance(builder, RunPageBuilder) and part.row.count > 1:
         run = ended_run(part)
         if is_run_decided(run.payloads, wanted) and not _is_cut(run, wanted):
@@ -101,6 +105,21 @@ def views_of(part: EndedPart, ids: Iterable[int]) -> list[JobView]:
     return list(map(view_of, kept_of_part(part, ids).values()))
 
 
+def is_search(wanted: JobFilter) -> bool:
+    """Returns whether a filter has a condition on what only the blobs of ended jobs have."""
+    is_timed = wanted.pushed_after_ms is not None or wanted.pushed_before_ms is not None
+    return is_timed or bool(wanted.headers or wanted.tags or wanted.batches or wanted.group)
+
+
+def may_match(part: EndedPart, wanted: JobFilter) -> bool:
+    """Returns whether jobs of a part that the ended store found may pass a filter. The one
+    condition that it cannot check at all is when they were pushed, and they were at once.
+    """
+    if wanted.pushed_after_ms is None and wanted.pushed_before_ms is None:
+        return True
+    return was_pushed_between(pushed_ms_of(part.row), wanted)
+
+
 def ended_query(wanted: JobFilter, after: int, limit: int) -> EndedQuery:
     """Returns a filter as the ended store takes it; its results may still need `matches`."""
     return EndedQuery(
@@ -112,6 +131,9 @@ def ended_query(wanted: JobFilter, after: int, limit: int) -> EndedQuery:
         error_contains=wanted.error_contains,
         ended_after_ms=wanted.ended_after_ms,
         ended_before_ms=wanted.ended_before_ms,
+        blob_parts=blob_parts(
+            tags=wanted.tags, headers=wanted.headers, group=wanted.group, batches=wanted.batches
+        ),
         after_id=after,
         limit=limit,
     )

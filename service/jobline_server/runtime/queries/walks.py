@@ -27,7 +27,7 @@ from jobline_server.runtime.ended.ended_jobs import (
     weight_of,
 )
 from jobline_server.runtime.job_views import last_error, matches, may_have_wanted, members_wanted
-from jobline_server.runtime.queries.ended_lists import ended_query
+from jobline_server.runtime.queries.ended_lists import RUN_JOBS, ended_query, is_search, may_match
 from jobline_server.runtime.slots import ShardSlot, ShardSlots
 from jobline_server.runtime.views import JobFilter
 from jobline_server.storage.ended_store import EndedPart, EndedSpan
@@ -183,15 +183,7 @@ class EndedWalk:
         self._ended = ended
         self._wanted = wanted
         # Conditions on fields that only a job's record has.
-        self._by_record = bool(
-            wanted.headers
-            or wanted.tags
-            or wanted.batches
-            or wanted.group
-            or wanted.pushed_after_ms is not None
-            or wanted.pushed_before_ms is not None
-            or wanted.ended_after_ms is not None
-        )
+        self._by_record = is_search(wanted) or wanted.ended_after_ms is not None
         self._after: int | None = 0
         self._of_waiting = True
         self._end_ids = {slot.number: slot.shard.next_id() for slot in core.slots}
@@ -226,6 +218,9 @@ class EndedWalk:
                     yield LookupResult(list(kept), kept, frozenset())
                 await asyncio.sleep(0)
                 kept, shard, checked = {}, shard_of(part.first_id), 0
+            if not may_match(part, self._wanted):
+                checked += min(len(ids), RUN_JOBS)
+                continue
             found = kept_of_part(part, ids)
             checked += weight_of(found.values())
             if self._by_record:
