@@ -21,6 +21,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
+from contextlib import nullcontext
 from itertools import groupby
 from typing import NamedTuple
 
@@ -39,7 +40,9 @@ from jobline_server.storage.codec import record_of, records_of
 from jobline_server.storage.ended_store import (
     EndedJobStore,
     EndedLookup,
+    EndedPage,
     EndedPart,
+    EndedQuery,
     EndedRow,
     EndedSpan,
 )
@@ -87,8 +90,20 @@ class EndedJobs:
         self.damage = Damage()
         self.hints = writer.hints
         self.changing = asyncio.Lock()
+        self._searching = asyncio.Lock()
 
     # Reads.
+
+    async def page(self, query: EndedQuery, *, of_search: bool) -> EndedPage:
+        """Returns a page of a list, and logs damaged jobs. A search, whose conditions are not in
+        columns, may pass all jobs for one that it wants. So its pages come one at a time, in the
+        order in which they are asked for: however many searches there are, other reads of the ended
+        store wait for one page at most.
+        """
+        async with self._searching if of_search else nullcontext():
+            page = await self.ended_store.list(query)
+        self.damage.found(page.bad)
+        return page
 
     async def find(self, job_id: int) -> Kept | None:
         """Returns a job if it has ended and is kept. Raises `Refused` with DATA_LOSS if it is

@@ -32,8 +32,8 @@ async def fill_from_ended(
     jobs_a_part = 1
     while resume_after is not None:
         limit = _limit_of(builder, jobs_a_part)
-        page = await ended.ended_store.list(ended_query(wanted, resume_after, limit))
-        ended.damage.found(page.bad)
+        query = ended_query(wanted, resume_after, limit)
+        page = await ended.page(query, of_search=is_search(wanted))
         looked = 0
         for part in page.parts:
             for count in _add_part(ended, builder, part, wanted):

@@ -251,8 +251,7 @@ class EndedWalk:
         else:
             query = replace(query, after_id=0) if self._of_waiting else query
             self._of_waiting = False
-            page = await self._ended.ended_store.list(query)
-            self._ended.damage.found(page.bad)
+            page = await self._ended.page(query, of_search=is_search(self._wanted))
             parts, self._after = page.parts, page.resume_after
             if self._after is not None and self._after >= max(ends.values(), default=0):
                 self._after = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 import pytest
@@ -15,7 +16,7 @@ from jobline_server.runtime.commits.batches import CommittedBatch
 from jobline_server.runtime.ended import ended_jobs
 from jobline_server.runtime.queries import walks
 from jobline_server.runtime.views import Audit, JobFilter, Selection
-from jobline_server.storage.ended_store import EndedSpan
+from jobline_server.storage.ended_store import EndedPage, EndedQuery, EndedSpan
 from jobline_server.storage.store import DataLoss
 from tests.pushed_rows import NewJob, rows_of
 from tests.unit.background.conftest import Keeping
@@ -164,3 +165,29 @@ async def test_job_that_the_store_cannot_read_is_refused_and_counted(
             await keeping.runtime.ended.find(job_id)
         assert refused.value.kind is RefusalKind.DATA_LOSS
     assert keeping.runtime.ended.damage.count() == 1
+
+
+async def test_pages_of_searches_are_read_one_at_a_time(
+    keeping: Keeping, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the order in which they are asked for; other lists do not wait for them."""
+    ended, begun = keeping.runtime.ended, list[int]()
+    goes_on = asyncio.Event()
+
+    async def page(query: EndedQuery) -> EndedPage:
+        begun.append(query.limit)
+        await goes_on.wait()
+        return EndedPage([], [(7, 1)], query.limit)
+
+    monkeypatch.setattr(ended.ended_store, "list", page)
+    asked = [(1, True), (2, True), (3, False), (4, True)]
+    calls = [ended.page(EndedQuery(limit=limit), of_search=of_search) for limit, of_search in asked]
+    tasks = list(map(asyncio.ensure_future, calls))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert begun == [1, 3]
+    tasks[1].cancel()
+    goes_on.set()
+    assert [(await tasks[at]).resume_after for at in (0, 2, 3)] == [1, 3, 4]
+    assert begun == [1, 3, 4]
+    assert ended.damage.count() == 1
