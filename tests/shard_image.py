@@ -101,7 +101,9 @@ def image_of(shard: Shard) -> dict[str, Any]:
 
 
 def _webhook(webhook: Webhook) -> dict[str, Any]:
-    return {field: getattr(webhook, field) for field in KEPT_OF_WEBHOOKS}
+    found = {field: getattr(webhook, field) for field in KEPT_OF_WEBHOOKS}
+    # A copy: an image of a commit must not follow what happens after it.
+    return found | {"pending": [*webhook.pending.items()]}
 
 
 def _batch(batch: Batch) -> tuple[Any, ...]:
