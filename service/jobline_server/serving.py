@@ -175,7 +175,7 @@ def is_new(directory: Path) -> bool:
 def collect_cycles(core: Core) -> None:
     """Runs the garbage collector after commits and at heartbeats; call it in the loop."""
     collector = memory.CycleCollector(asyncio.get_running_loop().time)
-    core.listen("memory", lambda _batches: collector.collect_if_due())
+    core.listen("memory", lambda _batches: collector.collect_if_due(), is_vital=False)
     # A thousand streams may open, and as many calls be answered, without a commit.
     core.heartbeat.on_heartbeat = collector.collect_if_due
 

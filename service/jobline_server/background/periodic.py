@@ -1,7 +1,9 @@
 """The loop around every periodic task: run, count, wait.
 
 A task that fails is retried at its next time; its failures are logged and counted like those of
-all work of the server (`runtime.loops`).
+all work of the server (`runtime.loops`). They never make the server unhealthy, however many there
+are: no caller and no worker waits for a task, so the queue works without it, and would not work
+while the server is restarted for its sake. `/metrics` has them, as `jobline_beat_…`.
 """
 
 from __future__ import annotations
@@ -60,7 +62,8 @@ class Background:
     """
 
     def __init__(self, tasks: list[PeriodicTask], core: Core) -> None:
-        self.records = {task.name: TaskRecord(core.loops.record(task.name)) for task in tasks}
+        # Records of their own: those of `core.loops` are about work that may be vital.
+        self.records = {task.name: TaskRecord(Record(task.name, is_vital=False)) for task in tasks}
         self.tasks = tasks
         self._now = core.clock.now
         self._tasks: list[asyncio.Task[None]] = []

@@ -90,11 +90,13 @@ class Core:
         self._dispatches = self.loops.record("hand_outs")
         self._failing: ShardSlot | None = None
 
-    def listen(self, name: str, listener: Listener, wants: Wants = Wants.COMMITS) -> None:
+    def listen(
+        self, name: str, listener: Listener, wants: Wants = Wants.COMMITS, *, is_vital: bool = True
+    ) -> None:
         """Adds a listener behind the others. One that raises is not notified again of that
-        commit.
+        commit. `is_vital`: see `runtime.loops`.
         """
-        self._listeners.append((self.loops.record(name), listener, wants))
+        self._listeners.append((self.loops.record(name, is_vital=is_vital), listener, wants))
 
     def listen_closed(self, name: str, listener: Callable[[ShardSlot], None]) -> None:
         """Adds a listener for shards that are closed."""
@@ -102,10 +104,8 @@ class Core:
 
     def _on_closed(self, slot: ShardSlot) -> None:
         for record, listener in self._closed_listeners:
-            try:
+            with record:  # the others are told all the same
                 listener(slot)
-            except Exception as error:  # noqa: BLE001  # the others are told all the same
-                record.failed(error)
         self.loops.changed()
 
     def now(self) -> Now:
@@ -157,22 +157,18 @@ class Core:
         """Tells the first jobs that wait for those that ended just now, in the same commit; the
         timers tell the others.
         """
-        try:
+        with self.loops.record("dependents"):  # else the timers tell them
             release_dependents(slot.shard, self.now(), limits.DEPENDENTS_AT_ONCE)
-        except Exception as error:  # noqa: BLE001  # the timers tell them
-            self.loops.record("dependents").failed(error)
 
     def _settle_batches(self, slot: ShardSlot) -> None:
         """Counts new members at home, pushes callbacks, and sends what became of members, in the
         same commit; the timers push more than a few.
         """
         batches = slot.shard.batches
-        try:
+        with self.loops.record("batches"):  # else the timers try again
             for home in join_homes(self.slots, batches.take_joining(), self.now()):
                 self.after_decision(home)
             settle_batches(slot.shard, self.now(), limits.BATCHES_AT_ONCE)
-        except Exception as error:  # noqa: BLE001  # the timers try again
-            self.loops.record("batches").failed(error)
         if batches.due:
             self.timers.set()
 

@@ -1,8 +1,14 @@
 """Runs the server's own work, and keeps it running when it raises.
 
 A failure is logged with its stack, counted, and retried after a growing pause. After five failures
-in a row a CRITICAL line is logged, and the server is not healthy (`/healthz`) until the work
-succeeds again.
+in a row a CRITICAL line is logged. If the work is *vital*, the server is not healthy (`/healthz`)
+until it succeeds again.
+
+Vital is what callers and workers wait for: timers, hand-outs, ended jobs. A server that fails there
+answers wrongly or not at all, and a start reads everything from the disk again, which may mend it.
+Statistics are not vital, and no periodic task is (`background.periodic`): nobody waits for them,
+and whoever restarts the server, or takes it out of service, for their sake stops a queue that
+works.
 
 `keep` runs a loop. Work that others call, such as a listener of commits, is guarded by its caller,
 which reports to its `Record`.
@@ -13,6 +19,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from types import TracebackType
 from typing import Any
 
 from jobline_server.runtime.waiting import is_set_within
@@ -30,18 +37,49 @@ LINES_MAX = FAILURES_CRITICAL
 LINES_SECONDS = 60.0
 
 
+def _nothing() -> None:
+    """Stands in where nobody is notified."""
+
+
 class Record:
-    """The failures of one piece of work."""
+    """The failures of one piece of work. As a context it guards a step: an exception is counted and
+    goes no further.
+    """
 
-    __slots__ = ("_changed", "_lines", "_lines_from", "failures", "failures_in_a_row", "name")
+    __slots__ = (
+        "_changed",
+        "_lines",
+        "_lines_from",
+        "failures",
+        "failures_in_a_row",
+        "is_vital",
+        "name",
+    )
 
-    def __init__(self, name: str, changed: Callable[[], None]) -> None:
+    def __init__(
+        self, name: str, changed: Callable[[], None] = _nothing, *, is_vital: bool = True
+    ) -> None:
         self.name = name
+        self.is_vital = is_vital
         self._changed = changed
         self.failures = 0
         self.failures_in_a_row = 0
         self._lines = 0
         self._lines_from = 0.0
+
+    def __enter__(self) -> None:
+        """Begins a step."""
+
+    def __exit__(
+        self, _type: object, error: BaseException | None, _traceback: TracebackType | None
+    ) -> bool:
+        """Counts a failure, or ends a row of them."""
+        if error is None:
+            self.worked()
+        elif isinstance(error, Exception):
+            self.failed(error)
+            return True
+        return False
 
     @property
     def is_failing(self) -> bool:
@@ -90,15 +128,18 @@ class Loops:
         """Called when something does not work any more, or works again."""
         self._stopping = asyncio.Event()
 
-    def record(self, name: str) -> Record:
-        """Returns the record of a piece of work, the same one each time."""
+    def record(self, name: str, *, is_vital: bool = True) -> Record:
+        """Returns the record of a piece of work, the same one each time. Whether it is vital is
+        said the first time.
+        """
         if name not in self.records:
-            self.records[name] = Record(name, self._has_changed)
+            self.records[name] = Record(name, self._has_changed, is_vital=is_vital)
         return self.records[name]
 
     def failing(self) -> list[str]:
-        """Returns the names of the work that fails."""
-        return [record.name for record in self.records.values() if record.is_failing]
+        """Returns the names of the vital work that fails."""
+        records = self.records.values()
+        return [record.name for record in records if record.is_vital and record.is_failing]
 
     async def keep(self, name: str, step: Callable[[], Awaitable[bool]]) -> None:
         """Runs a step again and again until one returns False, whatever it raises."""

@@ -87,7 +87,7 @@ def _go_on(runtime: Runtime, waiting: Sequence[EndedOp], exporter: Exporter | No
         runtime.ended.writer.take_over(waiting)
     if exporter is None:
         return
-    runtime.core.listen("commit_history", exporter.on_committed)
+    runtime.core.listen("commit_history", exporter.on_committed, is_vital=False)
     runtime.checkpoints.history = exporter
     exporter.start(runtime.core.commits.exclusive)
 

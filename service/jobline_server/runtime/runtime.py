@@ -188,9 +188,9 @@ class Runtime:
         core.listen("commit_waits", self.waits.on_committed)
         core.listen("commit_partials", self.waits.partials.on_committed)
         core.listen("commit_watchers", self.feed.on_committed)
-        core.listen("commit_spans", core.durations.on_committed, Wants.ENDINGS)
-        core.listen("commit_totals", self.totals.on_committed)
-        core.listen("commit_minutes", self.minutes.on_committed, Wants.ENDINGS)
+        core.listen("commit_spans", core.durations.on_committed, Wants.ENDINGS, is_vital=False)
+        core.listen("commit_totals", self.totals.on_committed, is_vital=False)
+        core.listen("commit_minutes", self.minutes.on_committed, Wants.ENDINGS, is_vital=False)
         core.listen("commit_revokes", self.streams.on_committed, Wants.REVOKED)
         core.listen("commit_messages", self.courier.on_committed)
 

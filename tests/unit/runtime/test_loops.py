@@ -64,6 +64,42 @@ async def test_a_loop_is_tried_again_and_five_failures_in_a_row_are_heard_of(
     assert (record.failures, record.failures_in_a_row) == (FAILURES_CRITICAL + 2, 0)
 
 
+async def test_work_that_nobody_waits_for_is_heard_of_and_leaves_the_server_well(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A restart for the sake of statistics would stop a queue that works."""
+    owner = Loops()
+    for name, is_vital in (("totals", False), ("timers", True)):
+        record = owner.record(name, is_vital=is_vital)
+        for _ in range(FAILURES_CRITICAL):
+            record.failed(LookupError())
+        assert record.is_failing
+    assert [line.levelno for line in caplog.records].count(logging.CRITICAL) == 2
+    assert owner.failing() == ["timers"]
+
+
+async def test_which_work_is_vital_is_known(runtime: Runtime) -> None:
+    """What callers and workers wait for is; what only counts is not."""
+    records = runtime.core.loops.records.values()
+    beside = {record.name for record in records if not record.is_vital}
+    assert beside == {"commit_minutes", "commit_spans", "commit_totals"}
+
+
+def test_a_record_guards_a_step() -> None:
+    """Its failure is counted and goes no further, a success ends the row, and a cancel is none."""
+    record = Record("dependents")
+    for _ in range(2):
+        with record:
+            raise LookupError("a mistake of ours")
+    assert record.failures_in_a_row == 2
+    with pytest.raises(asyncio.CancelledError), record:
+        raise asyncio.CancelledError
+    assert record.failures_in_a_row == 2
+    with record:
+        pass
+    assert (record.failures, record.failures_in_a_row) == (2, 0)
+
+
 async def test_pauses_between_tries_grow_up_to_a_limit() -> None:
     """Trial A4: what fails at once does not fill the log, and is not forgotten for hours."""
     pauses = [loops.pause_after(failures) for failures in (1, 2, 3, 100)]

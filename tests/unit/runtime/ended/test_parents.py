@@ -141,15 +141,21 @@ async def test_a_push_waits_for_what_became_of_its_parents(runtime: Runtime) -> 
 async def test_few_dependents_go_on_with_the_end_of_their_parent(
     runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In the same commit; a failure there leaves them to the timers."""
-    lease, other = await leased(runtime), await leased(runtime)
+    """In the same commit; a failure there leaves them to the timers. One that works again ends the
+    row: five in months made the server unhealthy for good.
+    """
+    lease, other, last = await leased(runtime), await leased(runtime), await leased(runtime)
     first, second = await child_of(runtime, lease.id), await child_of(runtime, other.id)
+    await child_of(runtime, last.id)
     await ack(runtime, lease)
     assert state_of(runtime, first) is JobState.READY
     with monkeypatch.context() as patch:
         patch.setattr(Dependencies, "next_told", None)
         await ack(runtime, other)
     assert state_of(runtime, second) is BLOCKED
-    assert runtime.core.loops.record("dependents").failures == 1
+    record = runtime.core.loops.record("dependents")
+    assert (record.failures, record.failures_in_a_row) == (1, 1)
     runtime.timer_loop.run_due()
     assert state_of(runtime, second) is JobState.READY
+    await ack(runtime, last)
+    assert (record.failures, record.failures_in_a_row) == (1, 0)
