@@ -12,6 +12,7 @@ import pytest
 
 from jobline import Client
 from jobline.cli.exit_codes import Exit
+from jobline_server.runtime.backup_copy import CopyMaker
 from jobline_server.runtime.backups import Backups
 from jobline_server.testing import running_server_in_thread
 from tests.cli.conftest import Ran
@@ -75,7 +76,8 @@ def test_the_newest_is_taken_also_after_a_clock_that_was_ahead(
         running_server_in_thread(tmp_path / "data", backup_to=str(to)) as server,
         Client(server.address) as client,
     ):
-        monkeypatch.setattr(Backups, "_now_ms", lambda self: now_ms(self) + 86_400_000)
+        for clocked in (Backups, CopyMaker):
+            monkeypatch.setattr(clocked, "_now_ms", lambda self: now_ms(self) + 86_400_000)
         ahead = run("backup", "--server", server.address, "--json").document["name"]
         monkeypatch.undo()
         client.push("mail", {"n": 1})
@@ -146,13 +148,13 @@ def test_one_that_is_being_made_refuses_a_second(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not done is not OK: a CronJob tries again, and shows a failure if that lasts."""
-    goes_on, copy = Event(), Backups._copy
+    goes_on, make = Event(), CopyMaker.make
 
-    async def held(self: Backups, folder: Path) -> int:
+    async def held(self: CopyMaker, folder: Path) -> int:
         await asyncio.to_thread(goes_on.wait)
-        return await copy(self, folder)
+        return await make(self, folder)
 
-    monkeypatch.setattr(Backups, "_copy", held)
+    monkeypatch.setattr(CopyMaker, "make", held)
     with running_server_in_thread(tmp_path / "data", backup_to=str(tmp_path / "to")) as server:
         try:
             begun = run("backup", "--server", server.address, "--no-wait")

@@ -23,23 +23,16 @@ from enum import Enum
 from pathlib import Path
 
 from jobline_server.engine.commands import RefusalKind, Refused
+from jobline_server.runtime.backup_copy import CopyMaker
 from jobline_server.runtime.backup_folders import empty, name_of, take_unfinished
 from jobline_server.runtime.core import Core
-from jobline_server.storage.copies import CopyFailed, StoreCopies, StoreCopy
+from jobline_server.storage.copies import StoreCopies
 from jobline_server.telemetry.log import logger
 
 LOG = logger("backup")
 
-# So much is copied a second at most, so that the disk is there for commits.
-BYTES_A_SECOND = 64 << 20
-# After each piece the store belongs to commits for so many times as long as it took.
-REST = 4.0
-# So much is made durable at once: the fsyncs of commits wait for it, a few milliseconds.
-DURABLE_BYTES = 2 << 20
 # How long a destination may take to say what is there; one that hangs might never.
 ASK_SECONDS = 60.0
-# A store that grows faster than it is copied is given up after so many times its size.
-COPIED_MAX = 3
 
 
 class BackupState(Enum):
@@ -118,6 +111,7 @@ class Backups:
     ) -> None:
         self._core = core
         self._copies = copies
+        self._copy = CopyMaker(core, copies, settings.spare_bytes, self._note_copied)
         self._settings = settings
         self._finisher = finisher
         self._task: asyncio.Task[None] | None = None
@@ -219,7 +213,7 @@ class Backups:
         folder = self._settings.folder / name
         await asyncio.to_thread(folder.mkdir, mode=0o700, parents=True)
         try:
-            at_ms = await self._copy(folder)
+            at_ms = await self._copy.make(folder)
             self._change(at_ms=at_ms)
             copy = CopyToFinish(folder, name, at_ms, store, unfinished)
             size = await self._finisher.finish(copy, self._note_step)
@@ -232,55 +226,15 @@ class Backups:
         await asyncio.to_thread(shutil.rmtree, self._settings.folder, ignore_errors=True)
         return size
 
-    async def _copy(self, folder: Path) -> int:
-        copy = await self._copies.begin(folder)
-        try:
-            self._check_room(copy.total_bytes)
-            await self._follow(copy)
-            async with self._core.commits.exclusive:
-                await copy.finish()
-                at_ms = self._now_ms()
-            await copy.make_durable()
-        except BaseException:
-            await copy.abandon()
-            raise
-        return at_ms
-
-    async def _follow(self, copy: StoreCopy) -> None:
-        copied = durable = 0
-        left = copy.total_bytes
-        while not copy.is_close():
-            began = time.monotonic()
-            async with self._core.commits.exclusive:
-                before, left = left, await copy.step()
-            took = time.monotonic() - began
-            moved = max(before - left, 0)
-            copied += moved
-            self._change(done=max(copy.total_bytes - left, 0), total=copy.total_bytes)
-            if copied > COPIED_MAX * copy.total_bytes:
-                raise CopyFailed("the store grows faster than it is copied")
-            if copied - durable >= DURABLE_BYTES:
-                durable = copied
-                self._check_room(left)
-                await copy.make_durable()
-            spent = time.monotonic() - began
-            await asyncio.sleep(max(took * REST, moved / BYTES_A_SECOND) - spent)
-
-    def _check_room(self, needed: int) -> None:
-        spare = self._copies.free_bytes() - needed
-        if spare < self._settings.spare_bytes:
-            missing = self._settings.spare_bytes - spare
-            raise CopyFailed(
-                f"the disk of the store has too little room for a copy: {missing:,} bytes more are "
-                "needed"
-            )
-
     async def _store(self) -> str:
         return f"{await self._copies.identity() & (1 << 64) - 1:016x}"
 
     def _note_found(self, at_ms: int) -> None:
         # One may have been made while the destination was asked.
         self.last_success_ms = max(at_ms, self.last_success_ms or 0)
+
+    def _note_copied(self, done: int, total: int) -> None:
+        self._change(done=done, total=total)
 
     def _note_step(self, step: str, done: int, total: int) -> None:
         self._change(step=step, done=done, total=total)
