@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -19,6 +20,7 @@ from jobline import (
     SettleOutcome,
 )
 from jobline_server.offline.opening import CannotRead
+from jobline_server.runtime.loops import FAILURES_CRITICAL
 from jobline_server.testing import running_server
 from tests.backing_up import all_jobs, as_kept, backed_up, ended, fill, last_success, restored
 
@@ -202,6 +204,40 @@ async def test_next_backup_takes_away_what_a_failed_one_left(tmp_path: Path) -> 
         made = await backed_up(client)
     assert [path.name for path in to.iterdir()] == [made.name]
     assert not (tmp_path / "data" / "backup").exists()
+
+
+async def page(http: str, path: str) -> tuple[int, str]:
+    """Returns the status of a page of the HTTP port, and what it says."""
+
+    def read() -> tuple[int, str]:
+        with urlopen(f"http://{http}/{path}") as reply:
+            return reply.status, reply.read().decode()
+
+    return await asyncio.to_thread(read)
+
+
+async def test_backups_that_fail_again_and_again_leave_the_server_healthy(tmp_path: Path) -> None:
+    """Given a destination that fails each time; then the metrics say so, and the server is healthy,
+    so that it stays in its Service; when the destination works, the next backup ends the row."""
+    to = tmp_path / "to"
+    to.write_text("no directory")
+    async with running_server(
+        tmp_path / "data", backup_to=str(to), backup_every_seconds=1
+    ) as server:
+        work = server.server.background.records["backup"].work
+        while work.failures_in_a_row < FAILURES_CRITICAL:  # noqa: ASYNC110  # of another process
+            await asyncio.sleep(0.05)
+        assert await page(server.http, "healthz") == (200, "well\n")
+        assert await page(server.http, "readyz") == (200, "ready\n")
+        assert server.server.services.health.serving
+        _, metrics = await page(server.http, "metrics")
+        assert re.search(r'\njobline_beat_failures_in_a_row{beat="backup"} [1-9]', metrics)
+        assert 'work="backup"' not in metrics
+        to.unlink()
+        while work.failures_in_a_row:  # noqa: ASYNC110  # as above
+            await asyncio.sleep(0.05)
+        assert server.server.backups is not None
+        assert server.server.backups.last_success_ms
 
 
 async def test_due_backups_are_made_and_found_after_a_restart(tmp_path: Path) -> None:

@@ -37,6 +37,7 @@ class RetryDeadJobs:
     _due: dict[str, int] = field(default_factory=dict, init=False)
     _heap: list[tuple[int, str]] = field(default_factory=list, init=False)
     _after: dict[str, Position] = field(default_factory=dict, init=False)
+    _was_cut_off: bool = field(default=False, init=False)
 
     @property
     def every_seconds(self) -> float:
@@ -45,11 +46,16 @@ class RetryDeadJobs:
             return AGAIN_SECONDS
         return EVERY_SECONDS if self._due else AT_REST_SECONDS
 
-    async def run_once(self, now: Now) -> Counts:
-        """Retries a slice of the due jobs of each queue that has some; returns how many."""
+    async def run_once(self, now: Now) -> Counts | None:
+        """Retries a slice of the due jobs of each queue that has some; returns how many. None while
+        queues wait for their next try whose last one failed.
+        """
         await self._take_hints()
         goes_on, self._is_unfinished = self._is_unfinished, False
         queues = [] if self.core.commits.disk_full else self._due_queues(now.wall_ms)
+        if self._was_cut_off and not queues:
+            return None
+        self._was_cut_off = True
         # What goes on where the last run stopped has enough to do, twenty times a second: see
         # `RetentionTask`.
         if queues and not goes_on:
@@ -57,6 +63,7 @@ class RetryDeadJobs:
         retried = 0
         for queue in queues:
             retried += await self._retry(queue, now.wall_ms)
+        self._was_cut_off = False
         return {"retried": retried}
 
     async def next_ms(self, now: Now) -> int | None:

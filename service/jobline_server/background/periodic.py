@@ -21,6 +21,12 @@ from jobline_server.runtime.waiting import is_set_within
 Counts = Mapping[str, int]
 
 
+class KnownFailure(Exception):
+    """The work cannot be done, for a reason that the task knows and has logged: no fault of the
+    server. It is counted like others, and its stack is not logged.
+    """
+
+
 class PeriodicTask(Protocol):
     """Background work that runs again and again."""
 
@@ -32,8 +38,10 @@ class PeriodicTask(Protocol):
     def every_seconds(self) -> float:
         """The pause between the end of one run and the start of the next."""
 
-    async def run_once(self, now: Now) -> Counts:
-        """Does the work that is due; returns counts of what it did, by name."""
+    async def run_once(self, now: Now) -> Counts | None:
+        """Does the work that is due; returns counts of what it did, by name. None: nothing was
+        tried, so that a row of failures goes on.
+        """
 
 
 @runtime_checkable
@@ -98,8 +106,13 @@ class Background:
         record.runs += 1
         try:
             counts = await task.run_once(self._now())
+        except KnownFailure as failure:
+            record.work.failed(failure, is_known=True)
+            return
         except Exception as error:  # noqa: BLE001  # the next run may do better
             record.work.failed(error)
+            return
+        if counts is None:
             return
         record.work.worked()
         for name, count in counts.items():

@@ -123,6 +123,11 @@ class Backups:
         self.last_seconds = 0.0
 
     @property
+    def is_stopping(self) -> bool:
+        """Returns whether no more backups are made."""
+        return self._stops
+
+    @property
     def to(self) -> str:
         """Returns what the destination is called, without credentials."""
         return self._settings.to
@@ -150,11 +155,20 @@ class Backups:
         if self.last_success_ms is None:
             try:
                 found = await self._ask(await self._store())
-            except BackupFailed:
-                self.failures += 1
+            except BackupFailed as error:
+                self._note_not_asked(str(error))
                 raise
             self._note_found(found)
         return self.last_success_ms or 0
+
+    def _note_not_asked(self, why: str) -> None:
+        if self._stops:
+            return
+        self.failures += 1
+        if self.view.state is not BackupState.RUNNING:
+            now_ms = self._now_ms()
+            self.view = BackupView(BackupState.FAILED, why=why, started_ms=now_ms, ended_ms=now_ms)
+        LOG.error("no backup can be made", to=self._settings.to, why=why)
 
     async def _ask(self, store: str) -> int:
         asking = asyncio.ensure_future(self._finisher.newest_ms(store))
@@ -177,14 +191,14 @@ class Backups:
             self._task.cancel()
             await asyncio.wait([self._task])
             if self.view.state is BackupState.RUNNING:  # it had not run yet
-                self._fail("the server stopped")
+                self._give_up()
 
     async def _make(self) -> None:
         began = time.monotonic()
         try:
             size = await self._backup()
         except asyncio.CancelledError:
-            self._fail("the server stopped")
+            self._give_up()
             raise
         except Exception as error:  # noqa: BLE001  # whatever it is, the queue goes on without it
             self._fail(str(error) or type(error).__name__)
@@ -202,6 +216,11 @@ class Backups:
         self.failures += 1
         self._change(state=BackupState.FAILED, step="", why=why, ended=True)
         LOG.error("backup failed", name=self.view.name, to=self._settings.to, why=why)
+
+    def _give_up(self) -> None:
+        """Ends the backup under way, as the server stops: that is no failure."""
+        self._change(state=BackupState.FAILED, step="", why="the server stopped", ended=True)
+        LOG.info("backup given up, as the server stops", name=self.view.name, to=self._settings.to)
 
     async def _backup(self) -> int:
         store = await self._store()
@@ -232,6 +251,8 @@ class Backups:
     def _note_found(self, at_ms: int) -> None:
         # One may have been made while the destination was asked.
         self.last_success_ms = max(at_ms, self.last_success_ms or 0)
+        if self.view.state is BackupState.FAILED and not self.view.name:
+            self.view = BackupView()  # it could not be asked before
 
     def _note_copied(self, done: int, total: int) -> None:
         self._change(done=done, total=total)

@@ -86,19 +86,21 @@ class Record:
         """Returns whether it failed often enough in a row to be critical."""
         return self.failures_in_a_row >= FAILURES_CRITICAL
 
-    def failed(self, error: BaseException) -> None:
-        """Counts a failure, and logs it with its stack."""
+    def failed(self, error: BaseException, *, is_known: bool = False) -> None:
+        """Counts a failure, and logs it with its stack. `is_known`: it was logged, and is no fault
+        of the server; only the fifth in a row has a line here, with its reason.
+        """
         self.failures += 1
         self.failures_in_a_row += 1
         is_fifth = self.failures_in_a_row == FAILURES_CRITICAL
-        if is_fifth or self._may_log(time.monotonic()):
+        if is_fifth or (not is_known and self._may_log(time.monotonic())):
             log = LOG.critical if is_fifth else LOG.error
             log(
                 "work of the server failed",
                 work=self.name,
                 failures=self.failures,
                 failures_in_a_row=self.failures_in_a_row,
-                exc_info=error,
+                **({"why": str(error)} if is_known else {"exc_info": error}),
             )
         if is_fifth:
             self._changed()

@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 
 from jobline_server.background.backups import RETRY_MS, BackupTask
+from jobline_server.background.periodic import KnownFailure
 from jobline_server.engine.values import Now
 from jobline_server.runtime.backups import BackupFailed, Backups, BackupState, BackupView
 
@@ -24,11 +25,14 @@ class Destination:
     made: list[int] = field(default_factory=list)
     now_ms: int = 0
     fails: bool = False
+    is_stopping: bool = False
+    stops_at_once: bool = False
 
     async def find_newest(self) -> int:
         """Returns when the newest was made."""
         if self.last_success_ms is None:
             self.asked += 1
+            self.is_stopping = self.stops_at_once and self.newest_ms is None
             if self.newest_ms is None:
                 raise BackupFailed("it is gone")
             self.last_success_ms = self.newest_ms
@@ -40,6 +44,7 @@ class Destination:
 
     async def wait(self) -> BackupView:
         """Returns it."""
+        self.is_stopping = self.stops_at_once
         if self.fails:
             return BackupView(BackupState.FAILED, why="it is full")
         self.last_success_ms = self.now_ms
@@ -48,7 +53,14 @@ class Destination:
     async def after(self, task: BackupTask, ms: int) -> int:
         """Runs the task later; returns how many it made."""
         self.now_ms += ms
-        return (await task.run_once(Now(self.now_ms, self.now_ms)))["made"]
+        counts = await task.run_once(Now(self.now_ms, self.now_ms))
+        return 0 if counts is None else counts["made"]
+
+    async def is_known_to_work(self, task: BackupTask) -> bool:
+        """Runs the task now, when none is to be made; returns whether that counts as a success."""
+        counts = await task.run_once(Now(self.now_ms, self.now_ms))
+        assert counts is None or counts == {"made": 0}
+        return counts is not None
 
 
 @pytest.fixture
@@ -76,7 +88,7 @@ async def test_destination_that_does_not_answer_is_asked_once_a_minute(
     """
     destination.newest_ms = None
     task = task_of(destination)
-    with pytest.raises(BackupFailed):
+    with pytest.raises(KnownFailure, match="it is gone"):
         await destination.after(task, 0)
     for _ in range(3):
         assert await destination.after(task, 1_000) == 0
@@ -89,7 +101,7 @@ async def test_destination_that_does_not_answer_is_asked_once_a_minute(
 async def test_backup_that_failed_is_tried_again_after_a_minute(destination: Destination) -> None:
     destination.fails = True
     task = task_of(destination)
-    with pytest.raises(RuntimeError, match="it is full"):
+    with pytest.raises(KnownFailure, match="it is full"):
         await destination.after(task, 0)
     assert await destination.after(task, RETRY_MS - 1) == 0
     destination.fails = False
@@ -106,3 +118,50 @@ async def test_clock_that_was_ahead_stops_no_backups(destination: Destination) -
     assert await destination.after(task, -year_ms) == 1
     assert await destination.after(task, RETRY_MS) == 0
     assert await destination.after(task, HOUR_MS - RETRY_MS) == 1
+
+
+async def test_only_a_backup_that_was_made_ends_a_row_of_failures(
+    destination: Destination,
+) -> None:
+    """A run in which none was due counted as a success, a second after each failure: the metric and
+    its alert never saw two in a row.
+    """
+    destination.fails = True
+    task = task_of(destination)
+    for _ in range(2):
+        with pytest.raises(KnownFailure):
+            await destination.after(task, RETRY_MS)
+        assert not await destination.is_known_to_work(task)
+    destination.last_success_ms = destination.now_ms  # an operator had one made
+    assert await destination.is_known_to_work(task)
+    assert await destination.after(task, HOUR_MS - 1) == 0
+    assert await destination.is_known_to_work(task)
+
+
+async def test_destination_that_answers_again_works_if_a_backup_of_late_is_there(
+    destination: Destination,
+) -> None:
+    """Nothing is wrong any more, though the next one may be due in a day."""
+    destination.newest_ms = None
+    task = task_of(destination)
+    with pytest.raises(KnownFailure):
+        await destination.after(task, 0)
+    assert not await destination.is_known_to_work(task)
+    destination.newest_ms = destination.now_ms
+    destination.now_ms += RETRY_MS
+    assert await destination.is_known_to_work(task)
+
+
+@pytest.mark.parametrize("newest_ms", [None, 0])
+async def test_what_a_stop_cuts_off_is_no_failure(
+    destination: Destination, newest_ms: int | None
+) -> None:
+    """Neither of a backup, nor of the question when the newest was made. It was logged with a
+    stack, as a fault of the server.
+    """
+    destination.newest_ms, destination.fails = newest_ms, True
+    task = task_of(destination)
+    destination.stops_at_once = True
+    assert not await destination.is_known_to_work(task)
+    assert await task.run_once(Now(destination.now_ms + HOUR_MS, 0)) is None
+    assert destination.asked == 1

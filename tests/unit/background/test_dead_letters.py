@@ -39,7 +39,9 @@ class Retrying:
     async def after(self, milliseconds: int) -> int:
         """Lets time pass and runs the task once; returns how many jobs were put back."""
         self.keeping.clock.advance(milliseconds)
-        return (await self.task.run_once(self.keeping.clock.now()))["retried"]
+        counts = await self.task.run_once(self.keeping.clock.now())
+        assert counts is not None
+        return counts["retried"]
 
     async def state(self, job_id: int) -> JobState:
         return (await self.keeping.runtime.jobs.get_job(job_id)).state
@@ -194,6 +196,24 @@ async def test_check_that_fails_is_made_again(
         with pytest.raises(TypeError):
             await retrying.after(HOUR_MS)
     assert await retrying.after(MINUTE_MS) == 1
+
+
+async def test_run_before_the_next_try_of_what_failed_is_no_success(
+    retrying: Retrying, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ended each row of failures a second after it had begun."""
+    await retrying.sets(AutoRetry())
+    await retrying.keeping.die()
+    with monkeypatch.context() as away:
+        away.setattr(due, "past_retry", None)
+        for milliseconds in (HOUR_MS, 0):  # the second for the hint that its end has left
+            with pytest.raises(TypeError):
+                await retrying.after(milliseconds)
+    for milliseconds in (0, MINUTE_MS - 1):
+        retrying.keeping.clock.advance(milliseconds)
+        assert await retrying.task.run_once(retrying.keeping.clock.now()) is None
+    assert await retrying.after(1) == 1
+    assert await retrying.after(SECOND_MS) == 0
 
 
 async def test_queue_that_is_scheduled_twice_for_a_time_is_checked_once(

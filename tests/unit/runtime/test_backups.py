@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from pathlib import Path
 
 import pytest
@@ -33,12 +34,17 @@ class Finishing:
         self.given: list[CopyToFinish] = []
         self.fails = False
         self.asked = asyncio.Event()
+        self.sending = asyncio.Event()
         self.hangs = False
+        self.asks_hang = False
 
     async def finish(self, copy: CopyToFinish, note: Step) -> int:
         """Takes a copy."""
         note("sending", 1, 2)
         self.given.append(copy)
+        self.sending.set()
+        if self.hangs:
+            await asyncio.Event().wait()
         if self.fails:
             raise BackupFailed("the destination is gone")
         return 7
@@ -46,7 +52,7 @@ class Finishing:
     async def newest_ms(self, _store: str) -> int:
         """Returns a time of long ago."""
         self.asked.set()
-        if self.hangs:
+        if self.asks_hang:
             await asyncio.Event().wait()
         return 5
 
@@ -108,10 +114,37 @@ async def test_no_backup_begins_after_a_stop(backups: Backups) -> None:
         backups.begin()
 
 
-async def test_destination_that_cannot_be_asked_is_a_failure(
-    backups: Backups, finishing: Finishing, monkeypatch: pytest.MonkeyPatch
+async def test_stop_in_the_middle_is_one_quiet_line(
+    backups: Backups, finishing: Finishing, runtime: Runtime, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """No backup can be made there either, so that its alert fires."""
+    """Given a due backup that is being sent; when the server stops; then the log says that it was
+    given up, without a stack, and nothing counts as a failure.
+    """
+    caplog.set_level(logging.INFO)
+    finishing.hangs = True
+    task = BackupTask(backups, 3_600)
+    background = Background([task], runtime.core)
+    running = asyncio.ensure_future(background.run_once(task))
+    async with asyncio.timeout(20):
+        await finishing.sending.wait()
+        await backups.stop()
+        await running
+    (line,) = caplog.records
+    assert (line.levelno, line.exc_info) == (logging.INFO, None)
+    assert "backup given up" in line.getMessage()
+    assert backups.failures == background.records[task.name].work.failures == 0
+    assert (backups.view.state, backups.view.why) == (BackupState.FAILED, "the server stopped")
+
+
+async def test_destination_that_cannot_be_asked_is_a_failure(
+    backups: Backups,
+    finishing: Finishing,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """No backup can be made there either, so that its alert fires. The log has a line, and
+    `jobline backup --status` the reason.
+    """
 
     async def gone(_store: str) -> int:
         raise BackupFailed("the key is not known")
@@ -120,6 +153,13 @@ async def test_destination_that_cannot_be_asked_is_a_failure(
     with pytest.raises(BackupFailed, match="not known"):
         await backups.find_newest()
     assert (backups.failures, backups.last_success_ms) == (1, None)
+    assert (backups.view.state, backups.view.why) == (BackupState.FAILED, "the key is not known")
+    (line,) = caplog.records
+    assert line.exc_info is None
+    assert "the key is not known" in line.getMessage()
+    monkeypatch.undo()
+    assert await backups.find_newest() == 5
+    assert backups.view.state is BackupState.NONE, "nothing is wrong any more"
 
 
 async def test_destination_that_never_answers_holds_up_no_stop(
@@ -128,7 +168,7 @@ async def test_destination_that_never_answers_holds_up_no_stop(
     """A network that swallows what it is sent. The stop waited for it until the server was killed,
     before anything was folded or closed.
     """
-    finishing.hangs = True
+    finishing.asks_hang = True
     task = BackupTask(backups, 3_600)
     background = Background([task], runtime.core)
     running = asyncio.ensure_future(background.run_once(task))
@@ -146,11 +186,11 @@ async def test_destination_that_never_answers_is_asked_again(
 ) -> None:
     """It counts as a failure, which has an alert; and when it answers, backups go on."""
     monkeypatch.setattr(the_module, "ASK_SECONDS", 0.01)
-    finishing.hangs = True
+    finishing.asks_hang = True
     with pytest.raises(BackupFailed, match="there did not answer"):
         await backups.find_newest()
     assert backups.failures == 1
-    finishing.hangs = False
+    finishing.asks_hang = False
     assert await backups.find_newest() == 5
 
 
