@@ -42,10 +42,20 @@ async def last_success(client: AsyncClient) -> datetime:
         await asyncio.sleep(0.05)  # as above
 
 
+async def page(http: str, path: str) -> tuple[int, str]:
+    """Returns the status of a page of the HTTP port, and what it says."""
+
+    def read() -> tuple[int, str]:
+        with urlopen(f"http://{http}/{path}") as reply:
+            return reply.status, reply.read().decode()
+
+    return await asyncio.to_thread(read)
+
+
 async def metric(http: str, name: str) -> float | None:
     """Returns a metric of backups, None if the server does not have it yet."""
-    page = await asyncio.to_thread(lambda: urlopen(f"http://{http}/metrics").read().decode())
-    found = re.search(rf"^jobline_backup_{name} (\S+)$", page, re.MULTILINE)
+    _, metrics = await page(http, "metrics")
+    found = re.search(rf"^jobline_backup_{name} (\S+)$", metrics, re.MULTILINE)
     return float(found[1]) if found else None
 
 

@@ -13,14 +13,13 @@ from typing import Any
 from jobline_server.config import ConfigurationError, Settings
 from jobline_server.history.destination import without_credentials
 from jobline_server.history.installed import check_installed
-from jobline_server.runtime.backups import (
+from jobline_server.runtime.backup_destination import (
     BackupFailed,
-    Backups,
-    BackupSettings,
     CopyToFinish,
     Finisher,
     Step,
 )
+from jobline_server.runtime.backups import Backups, BackupSettings
 from jobline_server.runtime.core import Core
 from jobline_server.storage.copies import StoreCopies
 
@@ -37,7 +36,7 @@ def check_destination(settings: Settings) -> None:
     to = settings.backup_to
     if not to:
         return
-    if "://" not in to or to.startswith("file://"):
+    if _is_directory(to):
         path = Path(to.removeprefix("file://")).resolve()
         data = settings.data.resolve()
         if path == data or data in path.parents:
@@ -63,10 +62,17 @@ def make_backups(
         core,
         copies,
         BackupSettings(
-            settings.data / FOLDER, without_credentials(to), int(settings.low_space_bytes)
+            settings.data / FOLDER,
+            without_credentials(to),
+            int(settings.low_space_bytes),
+            is_near=_is_directory(to),
         ),
-        Finisher(others.finish, others.newest_ms),
+        Finisher(others.finish, others.newest_ms, others.take_away),
     )
+
+
+def _is_directory(to: str) -> bool:
+    return "://" not in to or to.startswith("file://")
 
 
 class OtherProcess:
@@ -89,21 +95,30 @@ class OtherProcess:
         request = {
             "to": self._to,
             "copy": str(copy.folder),
+            "copies": str(copy.folder.parent),
             "unfinished": copy.unfinished,
             "wanted": wanted,
         }
-        said = await self._run(request, note)
         # A backup stands, even if an older one could not be deleted.
-        if "bytes" not in said:
-            raise BackupFailed(said.get("failed", "its process ended"))
-        return int(said["bytes"])
+        return await self._number("bytes", request, note)
 
     async def newest_ms(self, store: str) -> int:
         """See `Finisher`."""
-        said = await self._run({"to": self._to, "store": store}, lambda *_: None)
-        if "newest_ms" not in said:
+        return await self._number("newest_ms", {"to": self._to, "store": store})
+
+    async def take_away(self, copies: Path, unfinished: tuple[str, ...]) -> int:
+        """See `Finisher`."""
+        request = {"to": self._to, "copies": str(copies), "unfinished": unfinished}
+        return await self._number("taken_away", request)
+
+    async def _number(
+        self, name: str, request: dict[str, Any], note: Step = lambda *_: None
+    ) -> int:
+        """Runs the program; returns the number of this name that it said."""
+        said = await self._run(request, note)
+        if name not in said:
             raise BackupFailed(said.get("failed", "its process ended"))
-        return int(said["newest_ms"])
+        return int(said[name])
 
     async def _run(self, request: dict[str, Any], note: Step) -> dict[str, Any]:
         """Runs the program; returns all that it said but steps."""

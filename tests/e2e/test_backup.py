@@ -22,7 +22,7 @@ from jobline import (
 from jobline_server.offline.opening import CannotRead
 from jobline_server.runtime.loops import FAILURES_CRITICAL
 from jobline_server.testing import running_server
-from tests.backing_up import all_jobs, as_kept, backed_up, ended, fill, last_success, restored
+from tests.backing_up import all_jobs, as_kept, backed_up, ended, fill, last_success, page, restored
 
 
 def ids_of(pushed: Sequence[Pushed]) -> list[int]:
@@ -206,14 +206,30 @@ async def test_next_backup_takes_away_what_a_failed_one_left(tmp_path: Path) -> 
     assert not (tmp_path / "data" / "backup").exists()
 
 
-async def page(http: str, path: str) -> tuple[int, str]:
-    """Returns the status of a page of the HTTP port, and what it says."""
-
-    def read() -> tuple[int, str]:
-        with urlopen(f"http://{http}/{path}") as reply:
-            return reply.status, reply.read().decode()
-
-    return await asyncio.to_thread(read)
+async def test_start_takes_away_what_a_kill_left_and_nothing_else(tmp_path: Path) -> None:
+    """Given a backup that was cut off half-way, one that was cut off when it was whole, and one of
+    another server; then only the first goes, without another backup."""
+    to, data = tmp_path / "to", tmp_path / "data"
+    async with (
+        running_server(data, backup_to=str(to)) as server,
+        AsyncClient(server.address) as client,
+    ):
+        whole = await backed_up(client)
+    store = whole.name.rpartition("-")[2]
+    half, of_another = (f"20200101T000000.00{number}Z-{store}" for number in (0, 1))
+    for folder in (
+        data / "backup" / half,
+        data / "backup" / whole.name,
+        to / half,
+        to / of_another,
+    ):
+        folder.mkdir(parents=True)
+        (folder / "jobline.db").write_bytes(b"half")
+    async with running_server(data, backup_to=str(to)):
+        while (data / "backup").exists():  # noqa: ASYNC110  # it is done by another process
+            await asyncio.sleep(0.05)
+    assert sorted(path.name for path in to.iterdir()) == sorted([of_another, whole.name])
+    await restored(to / whole.name, tmp_path / "new")
 
 
 async def test_backups_that_fail_again_and_again_leave_the_server_healthy(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from jobline_server import backup_port
 from jobline_server.backup_port import NICENESS, OtherProcess
 from jobline_server.offline.backups import places
 from jobline_server.offline.backups.places import DirectoryPlace
-from jobline_server.runtime.backups import BackupFailed
+from jobline_server.runtime.backup_destination import BackupFailed
 
 
 class Started:

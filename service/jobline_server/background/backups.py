@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from jobline_server.background.periodic import Counts, KnownFailure
 from jobline_server.engine.commands import Refused
 from jobline_server.engine.values import Now
-from jobline_server.runtime.backups import BackupFailed, Backups, BackupState
+from jobline_server.runtime.backup_destination import BackupFailed
+from jobline_server.runtime.backups import Backups, BackupState
 
 # After a failure a backup is tried, and the destination asked, again this soon, at most.
 RETRY_MS = 60_000

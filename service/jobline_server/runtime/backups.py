@@ -8,8 +8,10 @@
 3. Another process checks the copy, sends it, writes the manifest last, and deletes old backups:
    Python's lock and the loop have no part in that.
 
-A backup that fails, or is cut off, is none: it has no manifest. The next one takes away what is
-left of it.
+A backup that fails, or is cut off, is none: it has no manifest. What is left of it is taken away by
+the next one, at a stop, or soon after the next start. Its copy is in `backup/`, which no other
+server has; what was sent is found by the name of its folder there. So nothing is deleted at the
+destination but what this data directory began and nobody finished, whoever else has backups there.
 """
 
 from __future__ import annotations
@@ -17,22 +19,31 @@ from __future__ import annotations
 import asyncio
 import shutil
 import time
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 
 from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.runtime.backup_copy import CopyMaker
-from jobline_server.runtime.backup_folders import empty, name_of, take_unfinished
+from jobline_server.runtime.backup_destination import (
+    SENDING,
+    BackupFailed,
+    CopyToFinish,
+    Finisher,
+    Leftovers,
+    Patience,
+)
+from jobline_server.runtime.backup_folders import (
+    empty,
+    name_of,
+    remove_empty,
+    take_unfinished,
+)
 from jobline_server.runtime.core import Core
 from jobline_server.storage.copies import StoreCopies
 from jobline_server.telemetry.log import logger
 
 LOG = logger("backup")
-
-# How long a destination may take to say what is there; one that hangs might never.
-ASK_SECONDS = 60.0
 
 
 class BackupState(Enum):
@@ -65,42 +76,13 @@ class BackupView:
 @dataclass(frozen=True, slots=True)
 class BackupSettings:
     """`folder`: where copies are made. `to`: what the destination is called, without credentials.
-    `spare_bytes`: stay free on the disk of the store.
+    `spare_bytes`: stay free on the disk of the store. `is_near`: it is a directory.
     """
 
     folder: Path
     to: str
     spare_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class CopyToFinish:
-    """A copy in `folder`, of the state of `at_ms`, that is to become a backup. `unfinished` names
-    earlier ones that were cut off.
-    """
-
-    folder: Path
-    name: str
-    at_ms: int
-    store: str
-    unfinished: tuple[str, ...]
-
-
-Step = Callable[[str, int, int], None]
-
-
-class BackupFailed(Exception):
-    """A backup could not be made; the message says why, without credentials."""
-
-
-@dataclass(frozen=True, slots=True)
-class Finisher:
-    """What another process does. `finish` returns the bytes of the backup once it is whole;
-    `newest_ms` the time of the newest one of a store, 0 for none. Both raise `BackupFailed`.
-    """
-
-    finish: Callable[[CopyToFinish, Step], Awaitable[int]]
-    newest_ms: Callable[[str], Awaitable[int]]
+    is_near: bool = False
 
 
 class Backups:
@@ -115,7 +97,14 @@ class Backups:
         self._settings = settings
         self._finisher = finisher
         self._task: asyncio.Task[None] | None = None
-        self._asking: asyncio.Future[int] | None = None
+        self._patience = Patience(settings.to)
+        self._leftovers = Leftovers(
+            settings.folder,
+            settings.to,
+            finisher.take_away,
+            self._patience,
+            is_near=settings.is_near,
+        )
         self._stops = False
         self.view = BackupView()
         self.failures = 0
@@ -153,12 +142,14 @@ class Backups:
         `BackupFailed`, which counts as a backup that failed: none could be made there either.
         """
         if self.last_success_ms is None:
+            await self._leftovers.delete_copies()
             try:
-                found = await self._ask(await self._store())
+                found = await self._patience.wait_for(self._finisher.newest_ms(await self._store()))
             except BackupFailed as error:
                 self._note_not_asked(str(error))
                 raise
             self._note_found(found)
+            await self._leftovers.delete_sent()
         return self.last_success_ms or 0
 
     def _note_not_asked(self, why: str) -> None:
@@ -170,28 +161,16 @@ class Backups:
             self.view = BackupView(BackupState.FAILED, why=why, started_ms=now_ms, ended_ms=now_ms)
         LOG.error("no backup can be made", to=self._settings.to, why=why)
 
-    async def _ask(self, store: str) -> int:
-        asking = asyncio.ensure_future(self._finisher.newest_ms(store))
-        if not self._stops:
-            self._asking = asking
-            await asyncio.wait([asking], timeout=ASK_SECONDS)
-        if not asking.done():
-            asking.cancel()
-            await asyncio.wait([asking])
-        if asking.cancelled():
-            raise BackupFailed(f"{self.to} did not answer, for {ASK_SECONDS:g} s or until a stop")
-        return asking.result()
-
     async def stop(self) -> None:
         """Gives up the backup under way, and waits for no answer of the destination."""
         self._stops = True
-        if self._asking is not None:
-            self._asking.cancel()
+        self._patience.end()
         if self._task is not None and not self._task.done():
             self._task.cancel()
             await asyncio.wait([self._task])
             if self.view.state is BackupState.RUNNING:  # it had not run yet
                 self._give_up()
+            await self._leftovers.leave()
 
     async def _make(self) -> None:
         began = time.monotonic()
@@ -224,6 +203,10 @@ class Backups:
 
     async def _backup(self) -> int:
         store = await self._store()
+        async with self._leftovers.lock:
+            return await self._make_one(store)
+
+    async def _make_one(self, store: str) -> int:
         unfinished = await asyncio.to_thread(take_unfinished, self._settings.folder)
         at_ms = self.view.started_ms
         while (name := name_of(at_ms, store)) in unfinished:
@@ -237,12 +220,16 @@ class Backups:
             copy = CopyToFinish(folder, name, at_ms, store, unfinished)
             size = await self._finisher.finish(copy, self._note_step)
         except asyncio.CancelledError:
-            raise  # what was sent is found by the next one, by the name of this folder
+            raise  # see `Leftovers.leave`
         except Exception:
-            # As above; the copy itself only takes room.
+            # What was sent is found by the next one, by the name of this folder; the copy itself
+            # only takes room.
             await asyncio.to_thread(empty, folder)
+            if self.view.step != SENDING:
+                await asyncio.to_thread(remove_empty, folder)
             raise
-        await asyncio.to_thread(shutil.rmtree, self._settings.folder, ignore_errors=True)
+        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+        await asyncio.to_thread(remove_empty, folder.parent)
         return size
 
     async def _store(self) -> str:

@@ -10,7 +10,8 @@ import pytest
 from jobline_server.background.backups import RETRY_MS, BackupTask
 from jobline_server.background.periodic import KnownFailure
 from jobline_server.engine.values import Now
-from jobline_server.runtime.backups import BackupFailed, Backups, BackupState, BackupView
+from jobline_server.runtime.backup_destination import BackupFailed
+from jobline_server.runtime.backups import Backups, BackupState, BackupView
 
 HOUR_MS = 3_600_000
 

@@ -11,16 +11,15 @@ import pytest
 from jobline_server.background.backups import BackupTask
 from jobline_server.background.periodic import Background
 from jobline_server.engine.commands import RefusalKind, Refused
-from jobline_server.runtime import backups as the_module
-from jobline_server.runtime.backups import (
+from jobline_server.runtime import backup_destination
+from jobline_server.runtime.backup_destination import (
     BackupFailed,
-    Backups,
-    BackupSettings,
-    BackupState,
     CopyToFinish,
     Finisher,
     Step,
 )
+from jobline_server.runtime.backup_folders import name_of
+from jobline_server.runtime.backups import Backups, BackupSettings, BackupState
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.storage.sqlite.copying import DirectoryCopies
 from jobline_server.storage.sqlite.ended_store import SqliteEndedJobStore
@@ -33,14 +32,17 @@ class Finishing:
     def __init__(self) -> None:
         self.given: list[CopyToFinish] = []
         self.fails = False
+        self.step = "sending"
         self.asked = asyncio.Event()
         self.sending = asyncio.Event()
         self.hangs = False
         self.asks_hang = False
+        self.newest: int | BackupFailed = 5
+        self.taken_away: list[tuple[str, ...]] = []
 
     async def finish(self, copy: CopyToFinish, note: Step) -> int:
         """Takes a copy."""
-        note("sending", 1, 2)
+        note(self.step, 1, 2)
         self.given.append(copy)
         self.sending.set()
         if self.hangs:
@@ -50,11 +52,20 @@ class Finishing:
         return 7
 
     async def newest_ms(self, _store: str) -> int:
-        """Returns a time of long ago."""
+        """Returns a time of long ago, or what is set."""
         self.asked.set()
         if self.asks_hang:
             await asyncio.Event().wait()
-        return 5
+        if isinstance(self.newest, BackupFailed):
+            raise self.newest
+        return self.newest
+
+    async def take_away(self, copies: Path, names: tuple[str, ...]) -> int:
+        """Notes it, and removes their folders."""
+        self.taken_away.append(names)
+        for name in names:
+            (copies / name).rmdir()
+        return len(names)
 
 
 @pytest.fixture
@@ -70,8 +81,9 @@ def backups(runtime: Runtime, finishing: Finishing, tmp_path: Path) -> Backups:
     assert isinstance(store, SqliteStore)
     assert isinstance(ended, SqliteEndedJobStore)
     copies = DirectoryCopies(tmp_path, lambda: (store.database, ended.database))
-    settings = BackupSettings(tmp_path / "backup", "there", spare_bytes=0)
-    return Backups(runtime.core, copies, settings, Finisher(finishing.finish, finishing.newest_ms))
+    settings = BackupSettings(tmp_path / "backup", "there", spare_bytes=0, is_near=True)
+    finisher = Finisher(finishing.finish, finishing.newest_ms, finishing.take_away)
+    return Backups(runtime.core, copies, settings, finisher)
 
 
 async def test_whole_backup_is_noted_and_its_copy_goes(
@@ -137,19 +149,12 @@ async def test_stop_in_the_middle_is_one_quiet_line(
 
 
 async def test_destination_that_cannot_be_asked_is_a_failure(
-    backups: Backups,
-    finishing: Finishing,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
+    backups: Backups, finishing: Finishing, caplog: pytest.LogCaptureFixture
 ) -> None:
     """No backup can be made there either, so that its alert fires. The log has a line, and
     `jobline backup --status` the reason.
     """
-
-    async def gone(_store: str) -> int:
-        raise BackupFailed("the key is not known")
-
-    monkeypatch.setattr(backups, "_finisher", Finisher(finishing.finish, gone))
+    finishing.newest = BackupFailed("the key is not known")
     with pytest.raises(BackupFailed, match="not known"):
         await backups.find_newest()
     assert (backups.failures, backups.last_success_ms) == (1, None)
@@ -157,7 +162,7 @@ async def test_destination_that_cannot_be_asked_is_a_failure(
     (line,) = caplog.records
     assert line.exc_info is None
     assert "the key is not known" in line.getMessage()
-    monkeypatch.undo()
+    finishing.newest = 5
     assert await backups.find_newest() == 5
     assert backups.view.state is BackupState.NONE, "nothing is wrong any more"
 
@@ -185,7 +190,7 @@ async def test_destination_that_never_answers_is_asked_again(
     backups: Backups, finishing: Finishing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It counts as a failure, which has an alert; and when it answers, backups go on."""
-    monkeypatch.setattr(the_module, "ASK_SECONDS", 0.01)
+    monkeypatch.setattr(backup_destination, "ASK_SECONDS", 0.01)
     finishing.asks_hang = True
     with pytest.raises(BackupFailed, match="there did not answer"):
         await backups.find_newest()
@@ -195,19 +200,82 @@ async def test_destination_that_never_answers_is_asked_again(
 
 
 async def test_backup_by_a_clock_that_was_set_back_is_the_newest(
-    backups: Backups, monkeypatch: pytest.MonkeyPatch
+    backups: Backups, finishing: Finishing
 ) -> None:
     """Given one at the destination of a clock that was ahead; then the metric and the next backup
     go by the one just made.
     """
-    ahead_ms = 1 << 50
-
-    async def ahead(_store: str) -> int:
-        return ahead_ms
-
-    finisher = Finisher(backups._finisher.finish, ahead)
-    monkeypatch.setattr(backups, "_finisher", finisher)
+    finishing.newest = ahead_ms = 1 << 50
     assert await backups.find_newest() == ahead_ms
     backups.begin()
     view = await backups.wait()
     assert backups.last_success_ms == view.at_ms < ahead_ms
+
+
+def half_a_backup(data: Path) -> str:
+    """Leaves what a kill leaves of a backup in a data directory; returns its name."""
+    name = name_of(1_777_777_777_042, "0123456789abcdef")
+    (data / "backup" / name).mkdir(parents=True)
+    (data / "backup" / name / "jobline.db").write_bytes(b"half")
+    return name
+
+
+async def test_what_a_kill_left_is_taken_away_at_the_start(
+    backups: Backups, finishing: Finishing, tmp_path: Path
+) -> None:
+    """It took the room of the store until the next backup, and of a server that makes them on
+    request only, for good. The copy goes even if the destination does not answer.
+    """
+    name = half_a_backup(tmp_path)
+    finishing.newest = BackupFailed("it is gone")
+    with pytest.raises(BackupFailed):
+        await backups.find_newest()
+    assert [path.name for path in (tmp_path / "backup").rglob("*")] == [name]
+    finishing.newest = 5
+    assert await backups.find_newest() == 5
+    assert finishing.taken_away == [(name,)]
+    assert not (tmp_path / "backup").exists()
+
+
+async def test_a_backup_under_way_is_not_taken_for_a_half_one(
+    backups: Backups, finishing: Finishing, tmp_path: Path
+) -> None:
+    """Given one that an operator has begun before the destination was asked; then its copy stays,
+    and it takes away itself what was left.
+    """
+    name = half_a_backup(tmp_path)
+    finishing.hangs = True
+    backups.begin()
+    async with asyncio.timeout(20):
+        await finishing.sending.wait()
+        assert await backups.find_newest() == 5
+    assert (finishing.given[0].folder / "jobline.db").stat().st_size > len("half")
+    assert (finishing.given[0].unfinished, finishing.taken_away) == ((name,), [])
+    await backups.stop()
+
+
+async def test_what_a_stop_cuts_off_is_taken_away(
+    backups: Backups, finishing: Finishing, tmp_path: Path
+) -> None:
+    """What was sent, too, from a directory."""
+    finishing.hangs = True
+    backups.begin()
+    async with asyncio.timeout(20):
+        await finishing.sending.wait()
+        await backups.stop()
+    assert finishing.taken_away == [(backups.view.name,)]
+    assert not (tmp_path / "backup").exists()
+
+
+async def test_failures_before_anything_was_sent_leave_nothing(
+    backups: Backups, finishing: Finishing, tmp_path: Path
+) -> None:
+    """A destination that is away for days left an empty folder each minute, and each of them was
+    looked for there when it was back.
+    """
+    finishing.step = "reading"
+    finishing.fails = True
+    for _ in range(3):
+        backups.begin()
+        assert (await backups.wait()).state is BackupState.FAILED
+    assert list((tmp_path / "backup").iterdir()) == []

@@ -72,15 +72,18 @@ def main() -> int:
 
 def _answer(request: dict[str, Any]) -> None:
     place = place_of(request["to"])
-    if "copy" not in request:
+    if "store" in request:
         newest = next(iter(whole_ones(place, request["store"])), None)
         say(newest_ms=newest.at_ms if newest else 0, name=newest.name if newest else "")
         return
+    for name in request["unfinished"]:
+        delete_unfinished(place, name)
+        # It is known no longer by its name, and needs not be.
+        (Path(request["copies"]) / name).rmdir()
+    if "copy" not in request:
+        say(taken_away=len(request["unfinished"]))
+        return
     copy = Path(request["copy"])
-    for folder in request["unfinished"]:
-        delete_unfinished(place, folder)
-        # Its name is known no longer, and needs not be.
-        (copy.parent / folder).rmdir()
     wanted = Wanted(**request["wanted"])
     manifest = finish(copy, wanted, place, Told())
     say(whole=manifest.name, bytes=manifest.total_bytes)
