@@ -18,6 +18,7 @@ import google.protobuf
 import grpc
 import typer
 
+from jobline._backup_values import BackupState
 from jobline._server_values import ServerStats
 from jobline._status import error_from_rpc
 from jobline.cli import doctor_options as option
@@ -25,17 +26,21 @@ from jobline.cli.advice import advice_for
 from jobline.cli.command import SERVER, Cli, command
 from jobline.cli.doctor_probe import probe
 from jobline.cli.doctor_stream import access, streams
-from jobline.cli.durations import show_span
+from jobline.cli.durations import show_ago, show_moment, show_span
 from jobline.cli.exit_codes import Exit
 from jobline.cli.findings import Finding, Health, failed, fine, line_of, worrying
 from jobline.cli.output import counted
-from jobline.errors import JoblineError
+from jobline.errors import JoblineError, NotServed, PermissionDenied
 
 _ROUNDS = 20
 # A disk whose fsync takes longer than this makes every lone push feel slow.
 _FSYNC_SECONDS_FINE = 0.02
 _LAG_SECONDS_FINE = 0.1
 _IS_IT = "Is it a Jobline server that listens there?"
+_NOT_SERVING = (
+    "It starts or stops, or its own work fails again and again: /readyz of its HTTP port says "
+    "which, and its log why."
+)
 _SERVING = b"\x08\x01"  # grpc.health.v1.HealthCheckResponse{status: SERVING}
 
 
@@ -82,6 +87,7 @@ def examine(cli: Cli, *, read_only: bool, idle: float = 0.0) -> Iterator[Finding
     yield _versions(stats)
     yield _round_trip(cli)
     yield from _of_stats(stats)
+    yield from _backups(cli)
     yield from streams(cli, idle)
     if not read_only:
         yield from probe(cli)
@@ -107,7 +113,7 @@ def _health(channel: grpc.Channel) -> Finding:
         error = error_from_rpc(failure)
         return failed("health", error.message, _IS_IT)
     if answer != _SERVING:
-        return failed("health", "NOT SERVING", "It is starting or draining; see its log.")
+        return failed("health", "NOT SERVING", _NOT_SERVING)
     return fine("health", "SERVING")
 
 
@@ -177,3 +183,29 @@ def _dead(stats: ServerStats) -> Finding:
         found = counted(stats.dead, "job")
         return worrying("dead letters", found, "Look: `jobline dead stats`.")
     return fine("dead letters", "none")
+
+
+def _backups(cli: Cli) -> Iterator[Finding]:
+    """Looks at the newest backup, if the caller may. One that failed leaves the server well."""
+    try:
+        known = cli.client.admin.backups()
+    except (PermissionDenied, NotServed):
+        return
+    newest, last = known.backup, known.last_success_at
+    whole = "no whole one is known"
+    if last is not None:
+        whole = f"the newest whole one is of {show_moment(last)}, {show_ago(last, cli.now())}"
+    if not known.destination:
+        yield fine("backups", "none are made: the server was started without --backup-to")
+    elif newest.state is BackupState.FAILED:
+        found = f"the last try failed: {newest.problem}; {whole}"
+        yield worrying("backups", found, "Mend that, and make one at once: `jobline backup`.")
+    elif newest.state is BackupState.RUNNING:
+        yield fine("backups", f"one is being made; {whole}")
+    elif last is None:
+        advice = (
+            "Make one: `jobline backup`. Soon after a start the server may not have looked yet."
+        )
+        yield worrying("backups", whole, advice)
+    else:
+        yield fine("backups", whole)
