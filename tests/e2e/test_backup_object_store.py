@@ -122,7 +122,7 @@ async def test_an_upload_that_is_killed_in_the_middle_leaves_no_backup(
     store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Given a file of which a part is missing at the store; then none of it can be seen, nothing is
-    taken for a backup, and the next one leaves nothing else.
+    taken for a backup, the next start deletes the other files, and the next backup is whole.
     """
     monkeypatch.setenv("FSSPEC_S3", f'{{"default_block_size": {PART_BYTES}}}')
     server = ServerProcess(tmp_path / "data", backup_to=TO)
@@ -136,7 +136,10 @@ async def test_an_upload_that_is_killed_in_the_middle_leaves_no_backup(
         store.gate.holds = lambda _: False
         with pytest.raises(CannotRead, match="there is no whole backup"):
             await restored(TO, tmp_path / "new")
+        assert len(store.folders(f"{BUCKET}/jobline")) == 1
         await server.start()
+        while store.folders(f"{BUCKET}/jobline"):  # noqa: ASYNC110  # by another process
+            await asyncio.sleep(0.05)
         made = await backed_up(client)
         assert await server.terminate() == 0
     assert store.folders(f"{BUCKET}/jobline") == {made.name}
