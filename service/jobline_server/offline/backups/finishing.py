@@ -65,6 +65,7 @@ def finish(copy: Path, wanted: Wanted, place: Place, progress: Progress) -> Mani
         shards=tuple(BackupShard(row.shard, row.epoch, row.offset) for row in rows),
         files=files,
     )
+    _check_all_there(manifest, place)
     place.put(wanted.name, MANIFEST_FILE, encode(manifest))
     return manifest
 
@@ -91,6 +92,19 @@ def _send(file: Path, folder: str, place: Place, done: Callable[[int], None]) ->
         raise NotWhole(f"{file.name} is not at its destination as it was sent")
     kind = FORMATS.get(file.name)
     return BackupFile(size, before, kind.version if kind else 0)
+
+
+def _check_all_there(manifest: Manifest, place: Place) -> None:
+    """Raises `NotWhole` if a file has gone since it was sent: a directory was emptied, or removed
+    and made again for the next file. If it goes now, the manifest cannot be put there.
+    """
+    for name, file in manifest.files.items():
+        try:
+            is_there = place.size(manifest.name, name) == file.bytes
+        except FileNotFoundError:
+            is_there = False
+        if not is_there:
+            raise NotWhole(f"{name} is not at its destination any more")
 
 
 def _sum_of(file: Path) -> str:
