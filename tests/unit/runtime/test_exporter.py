@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from jobline_server.runtime.clock import ManualClock
+from jobline_server.runtime.loops import FAILURES_CRITICAL
 from tests.unit.runtime.conftest import opened
 from tests.unit.runtime.exporting import exporting, push, rows_in
 
@@ -100,3 +101,17 @@ async def test_a_gap_is_counted_when_a_checkpoint_took_events_without_an_export(
     assert len(rows_in(tmp_path / "out")) == 1 + 4 + 8
     async with exporting(tmp_path, clock) as (_, exporter):
         assert exporter.lost_entries == 0
+
+
+async def test_a_history_that_takes_no_commits_leaves_the_server_well(
+    tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fault of ours there is heard of, and is no reason to restart a queue that works."""
+    async with exporting(tmp_path, clock) as (runtime, exporter):
+        with monkeypatch.context() as broken:
+            broken.setattr(exporter, "_shards", {})
+            for _ in range(FAILURES_CRITICAL):
+                await push(runtime, 1)
+        record = runtime.core.loops.records["commit_history"]
+        assert record.is_failing
+        assert runtime.broken() == []
