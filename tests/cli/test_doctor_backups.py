@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from jobline.cli.exit_codes import Exit
+from jobline_server.runtime.backups import BackupState
 from jobline_server.testing import RunningServer, running_server_in_thread
 from tests.cli.guarded import guarded_server, run
 
@@ -39,6 +41,12 @@ def test_backups_that_fail_are_worth_attention_and_leave_the_server_well(tmp_pat
         to.write_text("in the way")
         assert run("backup", "--server", server.address).code == Exit.FAILED
         checked = of_server(server)
+        assert server.server.backups is not None
+        view = server.server.backups.view
+        server.server.backups.view = replace(view, state=BackupState.RUNNING, name="next")
+        running = of_server(server)["backups"]
+    assert running["health"] == "worrying"
+    assert running["found"].startswith("one is being made; the last try failed: [Errno ")
     failed = checked["backups"]
     assert failed["health"] == "worrying"
     assert failed["found"].startswith("the last try failed: [Errno ")

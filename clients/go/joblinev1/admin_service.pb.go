@@ -1610,7 +1610,7 @@ type BackupStatus struct {
 	TakenAt *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=taken_at,json=takenAt,proto3" json:"taken_at,omitempty"`
 	// Output only. Bytes of a whole one.
 	StoredBytes int64 `protobuf:"varint,9,opt,name=stored_bytes,json=storedBytes,proto3" json:"stored_bytes,omitempty"`
-	// Output only. Why it failed.
+	// Output only. Why it failed; while it is RUNNING, why the last one before it did.
 	Problem       string `protobuf:"bytes,10,opt,name=problem,proto3" json:"problem,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -24,7 +24,8 @@ class Backup:
     - `step`: what is done just now, such as "copying", "" when it is over; `done` of `total` of it,
       in bytes when copying and sending, else in records. `total` 0: unknown.
     - `taken_at`: the moment whose state it has; None until all is copied.
-    - `stored_bytes`: of a whole one. `problem`: why one failed, or "".
+    - `stored_bytes`: of a whole one.
+    - `problem`: why one failed, or ""; of one that is RUNNING, why the last one before it did.
     """
 
     state: BackupState

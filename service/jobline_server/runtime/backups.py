@@ -58,7 +58,8 @@ class BackupState(Enum):
 @dataclass(frozen=True, slots=True)
 class BackupView:
     """The newest backup since the start. `step`: what is done just now, in words; `done` and
-    `total` are of that step. `why`: of a failed one. Times are wall time, 0 for none.
+    `total` are of that step. `why` one failed; of one that is RUNNING, why the last one before it
+    did. Times are wall time, 0 for none.
     """
 
     state: BackupState = BackupState.NONE
@@ -127,7 +128,13 @@ class Backups:
             raise Refused(RefusalKind.DRAINING, "the server is stopping")
         if self._task is not None and not self._task.done():
             raise Refused(RefusalKind.BACKUP_RUNNING, f"a backup is being made, {self.view.name}")
-        self.view = BackupView(BackupState.RUNNING, step="copying", started_ms=self._now_ms())
+        last = self.view
+        self.view = BackupView(
+            BackupState.RUNNING,
+            step="copying",
+            started_ms=self._now_ms(),
+            why=last.why if last.state is BackupState.FAILED else "",
+        )
         self._task = asyncio.create_task(self._make())
         return self.view
 
@@ -185,7 +192,7 @@ class Backups:
             self.last_seconds = time.monotonic() - began
             # Also where it is less: the clock was set back, and this is the newest all the same.
             self.last_success_ms = self.view.at_ms
-            self._change(state=BackupState.WHOLE, step="", stored_bytes=size, ended=True)
+            self._change(state=BackupState.WHOLE, step="", why="", stored_bytes=size, ended=True)
             seconds = round(self.last_seconds, 3)
             LOG.info(
                 "backup made", name=self.view.name, to=self._settings.to, bytes=size, s=seconds

@@ -117,6 +117,20 @@ async def test_failed_backup_is_named_to_the_next_one(
     assert finishing.given[1].unfinished == (failed.name,)
 
 
+async def test_reason_of_a_failure_is_shown_until_a_backup_is_whole(
+    backups: Backups, finishing: Finishing
+) -> None:
+    """Also while the next try is under way: of a large store that is most of the time."""
+    finishing.fails = True
+    backups.begin()
+    failed = await backups.wait()
+    finishing.fails = False
+    assert backups.begin().why == failed.why == "the destination is gone"
+    assert (await backups.wait()).why == ""
+    assert backups.begin().why == ""
+    await backups.wait()
+
+
 async def test_no_backup_begins_after_a_stop(backups: Backups) -> None:
     """Given a stop in the middle; then that backup is given up, and no other one begins."""
     backups.begin()

@@ -84,13 +84,14 @@ def _view(found: Backups, cli: Cli) -> RenderableType:
     last = found.last_success_at
     newest = f"{show_moment(last)}, {show_ago(last, cli.now())}" if last else "none"
     now = found.backup
+    is_running = now.state is BackupState.RUNNING
     running = f"{now.step}, {now.done:,} of {now.total:,}" if now.total else now.step
     return pairs(
         [
             ("destination", found.destination or "none: the server was started without one"),
             ("newest whole one", newest if found.destination else ""),
             ("its name", now.name if now.state is BackupState.WHOLE else ""),
-            ("now", running if now.state is BackupState.RUNNING else ""),
-            ("failed", now.problem),
+            ("now", running if is_running else ""),
+            ("failed before" if is_running else "failed", now.problem),
         ]
     )

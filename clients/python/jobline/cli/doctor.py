@@ -197,8 +197,10 @@ def _backups(cli: Cli) -> Iterator[Finding]:
         whole = f"the newest whole one is of {show_moment(last)}, {show_ago(last, cli.now())}"
     if not known.destination:
         yield fine("backups", "none are made: the server was started without --backup-to")
-    elif newest.state is BackupState.FAILED:
+    elif newest.problem:
         found = f"the last try failed: {newest.problem}; {whole}"
+        if newest.state is BackupState.RUNNING:
+            found = f"one is being made; {found}"
         yield worrying("backups", found, "Mend that, and make one at once: `jobline backup`.")
     elif newest.state is BackupState.RUNNING:
         yield fine("backups", f"one is being made; {whole}")

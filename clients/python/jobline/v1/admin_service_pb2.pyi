@@ -828,7 +828,7 @@ class BackupStatus(_message.Message):
     stored_bytes: _builtins.int
     """Output only. Bytes of a whole one."""
     problem: _builtins.str
-    """Output only. Why it failed."""
+    """Output only. Why it failed; while it is RUNNING, why the last one before it did."""
     @_builtins.property
     def started_at(self) -> _timestamp_pb2.Timestamp:
         """Output only. When it was begun."""

@@ -983,7 +983,7 @@ export type BackupStatus = Message<"jobline.v1.BackupStatus"> & {
   storedBytes: bigint;
 
   /**
-   * Output only. Why it failed.
+   * Output only. Why it failed; while it is RUNNING, why the last one before it did.
    *
    * @generated from field: string problem = 10;
    */
