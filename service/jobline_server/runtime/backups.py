@@ -169,7 +169,9 @@ class Backups:
         LOG.error("no backup can be made", to=self._settings.to, why=why)
 
     async def stop(self) -> None:
-        """Gives up the backup under way, and waits for no answer of the destination."""
+        """Gives up the backup under way, and waits for no answer of the destination, but some
+        seconds until a directory has lost what was sent of it.
+        """
         self._stops = True
         self._patience.end()
         if self._task is not None and not self._task.done():
