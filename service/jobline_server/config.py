@@ -20,7 +20,6 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-from jobline_server.backup_settings import BackupSettings
 from jobline_server.environment import is_of_others
 from jobline_server.setting_partners import partner_problem
 from jobline_server.setting_types import (
@@ -33,6 +32,7 @@ from jobline_server.setting_types import (
     Socket,
     ballast_problem,
 )
+from jobline_server.worker_settings import WorkerSettings
 from jobline_server.wrong_settings import SEE_HELP, explain, in_file, nearest
 
 PREFIX = "JOBLINE_"
@@ -44,7 +44,7 @@ class ConfigurationError(Exception):
     """The settings cannot be applied; the message names the setting, why, and what is allowed."""
 
 
-class Settings(BackupSettings):
+class Settings(WorkerSettings):
     """The settings of a server. Sizes may be written as `64MiB`."""
 
     model_config = SettingsConfigDict(

@@ -44,6 +44,7 @@ def runtime_settings(settings: Settings) -> RuntimeSettings:
         requests_max=settings.max_request_ids,
         calls_max=settings.max_producer_calls,
         batch_kept_ms=round(settings.batch_retention_seconds * 1_000),
+        worker_limit_ms_max=settings.worker_limit_seconds * 1_000,
     )
 
 

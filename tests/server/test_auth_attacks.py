@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,16 @@ import pytest
 from grpc import aio
 
 from jobline.v1 import job_service_pb2 as pb
+from jobline.v1 import limiter_service_pb2 as limiter_pb
 from jobline.v1.job_service_pb2_grpc import JobServiceStub
+from jobline.v1.limiter_service_pb2_grpc import LimiterServiceStub
 from jobline_server.auth.api_keys import key_of
 from jobline_server.rpc.access import refusals
 from jobline_server.testing import RunningServer, running_server
 from tests.server import http_calls
 from tests.server.access import auth_file, channel_of, channel_with, key, of_verbs, role
 from tests.server.calling import Refusal, refusal_of
+from tests.server.world import make
 from tests.unit.auth.tokens import Issuer, issuer_lines
 
 PUSH = pb.PushRequest(queue="fuzz", payloads=[b"x"])
@@ -201,3 +205,33 @@ async def test_a_socket_is_no_way_around(tmp_path: Path, transport: str) -> None
         with pytest.raises(aio.AioRpcError) as caught:
             await JobServiceStub(channel).Push(PUSH)
     assert refusal_of(caught.value).reason == "AUTH_REQUIRED"
+
+
+async def test_a_worker_does_not_close_the_limiter_of_others_for_longer_than_a_day(
+    guarded: RunningServer,
+) -> None:
+    """It may say that a limit is reached, and has no role to change the limiter."""
+    later = datetime.now(UTC).replace(microsecond=0) + timedelta(days=364)
+    empty: Any = make(limiter_pb.EmptyLimiterRequest, limiter="shared", until=later)
+    get = limiter_pb.GetLimiterRequest(limiter="shared")
+    async with (
+        channel_of(guarded.address, "root") as root,
+        channel_of(guarded.address, "fuzz-work") as worker,
+    ):
+        limiters = LimiterServiceStub(root)
+        upsert = limiter_pb.UpsertLimiterRequest(limiter="shared", concurrency=5)
+        await limiters.UpsertLimiter(upsert)
+        job = {"options": {"limiters": ["shared"]}}
+        await JobServiceStub(root).Push(make(pb.PushRequest, queue="fuzz", jobs=[job]))
+        pulled = await JobServiceStub(worker).Pull(make(pb.PullRequest, queues=[{"queue": "fuzz"}]))
+        lease = {"id": pulled.jobs[0].id, "delivery": pulled.jobs[0].delivery}
+        item = lease | {"why": pb.RELEASE_REASON_LIMITED, "limiter": "shared", "until": later}
+        await JobServiceStub(worker).Release(make(pb.ReleaseRequest, items=[item]))
+        limited = (await limiters.GetLimiter(get)).limiter.limited_until.ToDatetime(UTC)
+        assert timedelta(hours=23) < limited - datetime.now(UTC) <= timedelta(days=1)
+        with pytest.raises(aio.AioRpcError) as caught:
+            await LimiterServiceStub(worker).EmptyLimiter(empty)
+        assert refusal_of(caught.value).reason == "NOT_ALLOWED"
+        await limiters.EmptyLimiter(empty)
+        found = await limiters.GetLimiter(get)
+    assert found.limiter.limited_until.ToDatetime(UTC) == later

@@ -80,6 +80,8 @@ def test_a_flag_that_was_not_given_says_nothing(file: Path) -> None:
         ({"data": ""}, "data: must name a directory"),
         ({"data": " "}, "data: must name a directory"),
         ({"log_level": "loud"}, "log_level:"),
+        ({"worker_limit_seconds": 0}, "worker_limit_seconds:"),
+        ({"worker_limit_seconds": 34_560_001}, "worker_limit_seconds:"),
     ],
 )
 def test_what_cannot_be_applied_stops_the_start(flags: dict[str, object], said: str) -> None:

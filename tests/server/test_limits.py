@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +98,25 @@ async def test_a_unix_socket_is_one_client(transport: str, tmp_path: Path) -> No
 
         assert (await refused(JobServiceStub(other), payloads=[b"x"])).reason == "CLIENT_RATE"
         await JobServiceStub(by_port).Push(five)
+
+
+async def test_workers_limit_a_queue_for_no_longer_than_the_setting_says(transport: str) -> None:
+    """A longer time counts as that; the job is released all the same."""
+    options: dict[str, Any] = {"transport": transport, "worker_limit_seconds": 60}
+    async with running_server(**options) as server, connect(server.address) as channel:
+        stub = JobServiceStub(channel)
+        await stub.Push(job_service_pb2.PushRequest(queue="q", payloads=[b"x"]))
+        pull = make(job_service_pb2.PullRequest, queues=[{"queue": "q"}])
+        (job,) = (await stub.Pull(pull)).jobs
+        far = datetime.now(UTC) + timedelta(days=300)
+        limited = job_service_pb2.RELEASE_REASON_LIMITED
+        item = {"id": job.id, "delivery": job.delivery, "why": limited, "until": far}
+        released = await stub.Release(make(job_service_pb2.ReleaseRequest, items=[item]))
+        assert not released.exceptions
+        get = queue_service_pb2.GetQueueRequest(queue="q")
+        queue = (await QueueServiceStub(channel).GetQueue(get)).queue
+        lasts = queue.limited_until.ToDatetime(UTC) - datetime.now(UTC)
+        assert timedelta(seconds=30) < lasts <= timedelta(seconds=60)
 
 
 async def test_a_full_queue_refuses_whole_batches(channel: aio.Channel) -> None:

@@ -1513,8 +1513,9 @@ type ReleaseItem struct {
 	// Optional. The limiter that is empty until `until`, with LIMITED: one of the job's `limiters`. If it
 	// does not exist any more, nothing changes. Unset: the job's group is, or its queue if it has none.
 	Limiter string `protobuf:"bytes,5,opt,name=limiter,proto3" json:"limiter,omitempty"`
-	// Optional, with LIMITED; required with `limiter`. Until when nothing goes out; more than 400 days from
-	// now count as 400 days. A later time that was said before stays.
+	// Optional, with LIMITED; required with `limiter`. Until when nothing goes out; what is further away than
+	// the server lets workers say (`worker_limit_seconds`, a day by default) counts as that. A later time that
+	// was said before stays.
 	Until         *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=until,proto3" json:"until,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -69,8 +69,9 @@ class RateLimited(Outcome):
 
     `limiter`: one of the job's `limiters`; "" is its group or, if it has none, its queue. `until`:
     an aware datetime, or how long from now (seconds, a timedelta, or text such as "90s"), at most
-    400 days; a later time that was said before stays. Raises InvalidArgument for a time outside its
-    bounds. If the job does not pass the limiter, it fails.
+    400 days; the server limits for a day at most, unless it is set otherwise. A later time that was
+    said before stays. Raises InvalidArgument for a time outside its bounds. If the job does not
+    pass the limiter, it fails.
     """
 
     def __init__(self, limiter: str, until: datetime | Seconds) -> None:

@@ -150,8 +150,7 @@ GROUP_WAITING_MAX = 100_000
 # Groups of all shards together that have live jobs, settings, a pause or a dead head; about 250
 # bytes of memory each with its name, and 800 more while several jobs wait in it.
 GROUPS_MAX = 1_000_000
-# Dependencies.
-# The jobs that one job may depend on, and all that the jobs of one push name.
+# Dependencies. The jobs that one job may depend on, and all that the jobs of one push name.
 PARENTS_MAX = 1_000
 PUSH_PARENTS_MAX = 10_000
 # Jobs that wait for the same one: they are listed in one step, some milliseconds.
@@ -208,8 +207,10 @@ RATE_PERIOD_MS_MAX = 31 * DAY_MS
 CONCURRENCY_MAX = 1_000_000
 # Limiters of one shard, 80,000 in the 8 of a new store; about 1 KB of memory each.
 SHARD_LIMITERS_MAX = 10_000
-# Limiters that one job passes.
 LIMITERS_PER_JOB_MAX = 4
+# For how long a worker may limit its queue, group or limiter: others share it, and the quotas
+# behind a 429 are renewed within a day. The next worker to meet the limit may say so again.
+WORKER_LIMIT_MS_DEFAULT = 1 * DAY_MS
 # Schedules of one shard; about 1.5 KB of memory each, and their payloads, which together have at
 # most these bytes.
 SHARD_SCHEDULES_MAX = 100_000
@@ -279,7 +280,6 @@ DEPENDENTS_AT_ONCE = 100
 # that decides them.
 SLICE_BATCHES = 100
 BATCHES_AT_ONCE = 20
-# Complete batches that are forgotten.
 SLICE_BATCHES_FORGOTTEN = 1_000
 # Jobs that were BLOCKED for too long.
 SLICE_TIMEOUTS = 500

@@ -27,6 +27,7 @@ class Load:
     groups_max: int = limits.GROUPS_MAX
     dependencies_max: int = limits.DEPENDENCIES_MAX
     batch_kept_ms: int = limits.BATCH_KEPT_MS_DEFAULT
+    worker_limit_ms_max: int = limits.WORKER_LIMIT_MS_DEFAULT
     live_jobs: int = 0
     active_jobs: int = 0
     payload_bytes: int = 0

@@ -83,6 +83,7 @@ class RuntimeSettings:
     groups_max: int = limits.GROUPS_MAX
     dependencies_max: int = limits.DEPENDENCIES_MAX
     batch_kept_ms: int = limits.BATCH_KEPT_MS_DEFAULT
+    worker_limit_ms_max: int = limits.WORKER_LIMIT_MS_DEFAULT
 
     def load(self) -> Load:
         """Returns the limits of all shards together, with nothing counted yet."""
@@ -95,6 +96,7 @@ class RuntimeSettings:
             self.groups_max,
             self.dependencies_max,
             self.batch_kept_ms,
+            self.worker_limit_ms_max,
         )
 
 
@@ -142,7 +144,7 @@ class Runtime:
         self.parents = ParentLookup(core, self.outcomes)
         self.courier = Courier(core, LocalLink(core))
         self.follower = Follower(core, self.feed)
-        self.at_stop: Callable[[], None] = _no_hurry
+        self.at_stop: Callable[[], None] = lambda: None
         """Ends what would delay a stop. Set by those who tell webhooks."""
         self.at_end: Callable[[], Awaitable[None]] = _nothing
         """Runs at a stop after all else that writes facts. Set by those who tell webhooks."""
@@ -289,10 +291,6 @@ class Runtime:
             await self.at_end()
         except Exception:  # the rest of the stop matters more
             LOG.exception("what runs at the end of a stop failed")
-
-
-def _no_hurry() -> None:
-    """Stands in where no webhooks are told of events."""
 
 
 async def _nothing() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -11,17 +10,14 @@ from hypothesis import strategies as st
 
 from jobline_server.engine import limits
 from jobline_server.engine.allowance import TimeLimit
-from jobline_server.engine.commands import RefusalKind, Refused, ReleaseItem
+from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.engine.decide import pass_limiters
 from jobline_server.engine.decide.limiters import (
     decide_delete_limiter,
     decide_empty_limiter,
     decide_put_limiter,
-    decide_worker_limit,
     existing_limiter,
-    may_empty,
 )
-from jobline_server.engine.decide.queues import LIMITED_BY_WORKER
 from jobline_server.engine.gates import MOMENTS_SPARE
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.limiters import Limiters, LimiterSettings
@@ -29,8 +25,7 @@ from jobline_server.engine.load import Load
 from jobline_server.engine.rates import RateLimit
 from jobline_server.engine.rules import JobRules
 from jobline_server.engine.shard import Shard
-from jobline_server.engine.values import JobOptions, JobState, Now, ReleaseReason
-from tests.pushed_rows import NewJob
+from jobline_server.engine.values import JobOptions, JobState, Now
 from tests.unit.engine.limiter_world import ONE_A_SECOND, leases, lot, put, restart, rules
 from tests.unit.engine.world import World, leases_of
 
@@ -51,50 +46,6 @@ def test_limiter_is_empty_until_a_time(world):
     world.commit()
     decide_empty_limiter(world.shard, world.now, "api", 0, "", "")
     assert world.commit() == []
-
-
-def test_worker_says_until_when_a_limiter_is_empty(world):
-    """It takes back nothing that was said before, and is bound by the limit of all times."""
-    put(world, most=5)
-    now = world.now.wall_ms
-    decide_worker_limit(world.shard, world.now, "api", now + 9_000, "w1")
-    decide_worker_limit(world.shard, world.now, "api", now + 5_000, "w2")
-    decide_worker_limit(world.shard, world.now, "gone", now + 5_000, "w2")
-    limited = existing_limiter(world.shard, "api").limited
-    assert limited == TimeLimit(now + 9_000, "w1", LIMITED_BY_WORKER)
-    decide_worker_limit(world.shard, world.now, "api", now + 10**15, "w2")
-    limited = existing_limiter(world.shard, "api").limited
-    assert limited == TimeLimit(now + limits.DELAY_MS_MAX, "w2", LIMITED_BY_WORKER)
-
-
-def test_worker_may_empty_the_limiters_of_a_job_that_it_has(world):
-    """A lease that is lost says nothing, whatever it names."""
-    put(world, most=5)
-    put(world, "disk", most=5)
-    lot(world, 1, "api")
-    options = JobOptions(rules=rules("api", "disk"))
-    world.push(jobs=[NewJob(b"x", options, "", 0)])
-    for held in leases(world):
-        assert may_empty(world.shard, ReleaseItem(*held, limiter="api"))
-        assert not may_empty(world.shard, ReleaseItem(*held, limiter="other"))
-        assert may_empty(world.shard, ReleaseItem(held[0], held[1] - 1, limiter="other"))
-    assert may_empty(world.shard, ReleaseItem(99, 1, limiter="other"))
-
-
-def test_worker_says_until_when_a_queue_is_limited(world):
-    world.plain(b"x", b"y")
-    first, second = leases(world)
-    until_ms = world.now.wall_ms + 5_000
-    limited = ReleaseItem(*first, why=ReleaseReason.LIMITED, until_ms=until_ms)
-    world.release(limited, replace(limited, id=second[0], until_ms=until_ms - 1))
-    assert (world.queue().limited.until_ms, world.queue().limited.by) == (until_ms, "w1")
-    assert leases(world) == []
-    world.advance(5_000)
-    [again] = leases(world, most=1)
-    assert again[0] == first[0], "at its old place"
-    single = ReleaseItem(*again, why=ReleaseReason.LIMITED, until_ms=until_ms + 9_000)
-    world.release(single)
-    assert world.queue().limited.until_ms == until_ms + 9_000
 
 
 def test_push_with_a_limiter_that_does_not_exist_is_refused(world):

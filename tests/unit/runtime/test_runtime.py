@@ -52,6 +52,7 @@ def test_settings_bound_what_all_shards_hold_together() -> None:
         groups_max=6,
         dependencies_max=7,
         batch_kept_ms=8,
+        worker_limit_ms_max=9,
     )
     load = settings.load()
     limits = {field.name: getattr(load, field.name) for field in fields(load)}
@@ -64,6 +65,7 @@ def test_settings_bound_what_all_shards_hold_together() -> None:
         "groups_max": 6,
         "dependencies_max": 7,
         "batch_kept_ms": 8,
+        "worker_limit_ms_max": 9,
     }
 
 

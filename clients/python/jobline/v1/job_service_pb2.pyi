@@ -855,8 +855,9 @@ class ReleaseItem(_message.Message):
 
     @_builtins.property
     def until(self) -> _timestamp_pb2.Timestamp:
-        """Optional, with LIMITED; required with `limiter`. Until when nothing goes out; more than 400 days from
-        now count as 400 days. A later time that was said before stays.
+        """Optional, with LIMITED; required with `limiter`. Until when nothing goes out; what is further away than
+        the server lets workers say (`worker_limit_seconds`, a day by default) counts as that. A later time that
+        was said before stays.
         """
 
     def __init__(

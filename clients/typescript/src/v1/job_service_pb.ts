@@ -719,8 +719,9 @@ export type ReleaseItem = Message<"jobline.v1.ReleaseItem"> & {
   limiter: string;
 
   /**
-   * Optional, with LIMITED; required with `limiter`. Until when nothing goes out; more than 400 days from
-   * now count as 400 days. A later time that was said before stays.
+   * Optional, with LIMITED; required with `limiter`. Until when nothing goes out; what is further away than
+   * the server lets workers say (`worker_limit_seconds`, a day by default) counts as that. A later time that
+   * was said before stays.
    *
    * @generated from field: google.protobuf.Timestamp until = 6;
    */

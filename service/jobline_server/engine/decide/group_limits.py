@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from jobline_server.engine import limits
 from jobline_server.engine.decide.choice import Choice, LotRun
 from jobline_server.engine.decide.groups import check_room, record_number
 from jobline_server.engine.decide.queues import LIMITED_BY_WORKER, existing_queue
@@ -139,12 +138,12 @@ def decide_limit_group(  # who and why are arguments of their own
 
 
 def limit_group_as_told(shard: ShardView, now: Now, job: Job, until_ms: int) -> None:
-    """Has the group of a released job let nothing out until a wall time, as its worker says; it
-    takes no time back that was said before.
+    """Has the group of a released job let nothing out until a wall time, as its worker says, but
+    for no longer than workers may; it takes no time back that was said before.
     """
     group = job.queue.groups.find(job.ties.group)
     said_ms = 0 if group is None or group.limited is None else group.limited.until_ms
-    until_ms = min(until_ms, now.wall_ms + limits.DELAY_MS_MAX)
+    until_ms = min(until_ms, now.wall_ms + shard.load.worker_limit_ms_max)
     if until_ms > max(said_ms, now.wall_ms):
         worker = job.holder.worker if job.holder else ""
         _limit(shard, now, job.queue, job.ties.group, until_ms, worker, LIMITED_BY_WORKER)

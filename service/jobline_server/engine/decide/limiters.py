@@ -66,12 +66,13 @@ def decide_delete_limiter(shard: ShardView, now: Now, name: str) -> None:
 
 
 def decide_worker_limit(shard: ShardView, now: Now, name: str, until_ms: int, worker: str) -> None:
-    """Has a limiter let nothing out until a wall time, as a worker says; it takes no time back that
-    was said before. Does nothing if the limiter does not exist.
+    """Has a limiter let nothing out until a wall time, as a worker says, but for no longer than
+    workers may: queues of others share it. It takes no time back that was said before. Does nothing
+    if the limiter does not exist.
     """
     before = shard.own_limiters.get(name)
     said_ms = before.limited.until_ms if before is not None and before.limited is not None else 0
-    until_ms = min(until_ms, now.wall_ms + limits.DELAY_MS_MAX)
+    until_ms = min(until_ms, now.wall_ms + shard.load.worker_limit_ms_max)
     if before is not None and until_ms > max(said_ms, now.wall_ms):
         limited = TimeLimit(until_ms, worker, LIMITED_BY_WORKER)
         _change(shard, now, replace(before, limited=limited))

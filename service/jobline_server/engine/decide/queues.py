@@ -96,12 +96,12 @@ def decide_limit_queue(
 
 
 def limit_as_told(shard: ShardView, now: Now, lease: Job | RunLease, until_ms: int) -> None:
-    """Has the queue of a released job let nothing out until a wall time, as its worker says; it
-    takes no time back that was said before.
+    """Has the queue of a released job let nothing out until a wall time, as its worker says, but
+    for no longer than workers may; it takes no time back that was said before.
     """
     queue = lease.queue if isinstance(lease, Job) else lease.lot.queue
     said_ms = 0 if queue.limited is None else queue.limited.until_ms
-    until_ms = min(until_ms, now.wall_ms + limits.DELAY_MS_MAX)
+    until_ms = min(until_ms, now.wall_ms + shard.load.worker_limit_ms_max)
     if until_ms > max(said_ms, now.wall_ms):
         worker = lease.holder.worker if lease.holder else ""
         shard.emit(QueueLimited(now.wall_ms, queue.name, until_ms, worker, LIMITED_BY_WORKER))
