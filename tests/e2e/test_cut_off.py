@@ -14,6 +14,7 @@ from jobline.v1.event_pb2 import EVENT_KIND_PUSHED
 from jobline.v1.job_service_pb2 import WatchRequest, WatchResponse
 from jobline.v1.job_service_pb2_grpc import JobServiceStub
 from jobline_server.rpc import slow_readers
+from jobline_server.rpc.tls.callers import UNKNOWN_PEER
 from jobline_server.testing import RunningServer
 from tests.server.calling import refusal_of
 
@@ -50,11 +51,12 @@ def request(token: str = "") -> WatchRequest:
 
 @pytest.mark.usefixtures("impatient")
 async def test_who_reads_on_gets_a_status_and_has_a_token(
-    server: RunningServer, client: AsyncClient
+    server: RunningServer, client: AsyncClient, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Behind what was sent before, which is whole. The token of the last message has every event
     that follows, none twice.
     """
+    caplog.set_level("INFO")
     async with aio.insecure_channel(server.address) as channel:
         call: Any = JobServiceStub(channel).Watch(request())
         token = (await call.read()).resume_token
@@ -73,6 +75,8 @@ async def test_who_reads_on_gets_a_status_and_has_a_token(
             seen += [event.job_id for event in answer.events]
         call.cancel()
     assert seen == pushed
+    peer = UNKNOWN_PEER if server.server.transport == "native" else "ipv4:127.0.0.1"
+    assert peer in next(text for text in caplog.messages if "cut off" in text)
 
 
 @pytest.mark.usefixtures("impatient")

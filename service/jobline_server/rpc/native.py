@@ -28,7 +28,7 @@ from jobline_server.rpc.native_calls import NativeCall, Waiting
 from jobline_server.rpc.native_lines import Line, RefusableLine
 from jobline_server.rpc.native_refusals import Refusals
 from jobline_server.rpc.native_settles import SettleLine
-from jobline_server.rpc.tls.callers import MARK, MARK_BYTES, DoorCallers
+from jobline_server.rpc.tls.callers import MARK, MARK_BYTES, UNMARKED, DoorCallers
 from jobline_server.rpc.unread import UnreadReplies
 
 # Calls taken from the front in one batch: as many as there are, as the thread that takes them must
@@ -45,7 +45,6 @@ COUNT_SECONDS = 0.005
 METADATA_BYTES_MAX = 16 << 10
 MARK_BYTES_COUNTED = len(MARK) + 2 * MARK_BYTES + 32
 ENDING = "the server stops"
-UNMARKED = "the connection of this call is not known"
 
 # What the front takes as a status: made once, as it is for those that cannot be served.
 _refusal = overload_status(RETRY_AFTER_MS)
@@ -225,7 +224,7 @@ class NativePort:
                 if self._callers is not None:
                     call.caller = self._callers.find(details[0])
                     if call.caller is None:
-                        self._fail(number, grpc.StatusCode.UNAVAILABLE, UNMARKED)
+                        self._fail(number, UNMARKED.code, UNMARKED.message)
                         self._cancel(number)
 
     async def _serve(self, number: int, call: NativeCall, raw: bytes) -> None:

@@ -15,10 +15,10 @@ from grpc import aio
 
 from jobline_server.auth.tls_files import TlsFiles
 from jobline_server.rpc.admission import Admission
-from jobline_server.rpc.guard import UnaryAnswer
+from jobline_server.rpc.guard import Handler, UnaryAnswer
 from jobline_server.rpc.listening import UNIX, CannotServe, check_address, has_listener
 from jobline_server.rpc.native import NativePort
-from jobline_server.rpc.tls.callers import DoorCallers
+from jobline_server.rpc.tls.callers import UNKNOWN_PEER, DoorCaller, DoorCallers
 from jobline_server.rpc.tls.door import TlsDoor
 
 FOLDER = "jobline-native-"
@@ -52,6 +52,7 @@ class NativeServer:
         self._socket = self._folder / SOCKET
         self._ports: list[NativePort] = []
         self._doors: list[TlsDoor] = []
+        self._has_port = self._has_socket = False
         self.callers = DoorCallers()
         # Those of doors have shorter names.
         try:
@@ -61,13 +62,28 @@ class NativeServer:
 
     def listen(self, address: str) -> int:
         """Adds an address; returns the number of its port. Raises OSError where it cannot."""
-        if self._tls is None or address.startswith(UNIX):
+        is_socket = address.startswith(UNIX)
+        self._has_socket |= is_socket
+        self._has_port |= not is_socket
+        if self._tls is None or is_socket:
             return self._add_port(address)
         behind = self._folder / f"door-{len(self._doors)}.sock"
         door = TlsDoor(address, self._tls, self.callers, behind)
         self._doors.append(door)
         self._add_port(f"{UNIX}{behind}", self.callers)
         return door.number
+
+    def known_callers(self, streams: Mapping[str, Handler]) -> Mapping[str, Handler]:
+        """Returns handlers of streams that know who calls, as far as it can be known. Call it when
+        all addresses are added.
+        """
+        if not self._has_port:
+            # All come by a Unix socket, which is what gRPC calls them.
+            return streams
+        # Where all come by TLS, one without a mark hides its caller. Beside a socket it may be one
+        # of either.
+        is_refused = self._doors and not self._has_socket
+        return self.callers.around(streams, None if is_refused else DoorCaller(UNKNOWN_PEER))
 
     def _add_port(self, address: str, callers: DoorCallers | None = None) -> int:
         port = NativePort(

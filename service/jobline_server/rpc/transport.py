@@ -172,10 +172,8 @@ async def serve_native(
     except CannotServe:
         server.discard()
         raise
-    if tls is not None:
-        others = server.callers.around(others)
     streams = aio.server(options=options)
-    table = HandlerTable(ending_slow(others))
+    table = HandlerTable(server.known_callers(ending_slow(others)))
     streams.add_generic_rpc_handlers([table])
     await server.start(streams, lambda: table.was_used)
     return Serving("native", addresses, server)

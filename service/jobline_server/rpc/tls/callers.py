@@ -14,14 +14,19 @@ from typing import Any, NamedTuple
 
 import grpc
 
-from jobline_server.rpc.guard import Handler
+from jobline_server.rpc.errors import make_status
+from jobline_server.rpc.guard import Handler, end_call
 from jobline_server.rpc.tls.marks import Marker
 
 MARK = "jobline-door"
 MARK_BYTES = 16
 PEM = "x509_pem_cert"
+# A port of the native transport passes streams on to a socket of the server's own, which does not
+# know their address; nor could it be told by metadata, which callers send, too, but for a mark.
+UNKNOWN_PEER = "unknown (a stream of the native transport)"
 # The last calls of a connection may begin after its end; they are not for long.
 GONE_SECONDS = 10.0
+UNMARKED = make_status(grpc.StatusCode.UNAVAILABLE, "", "the connection of this call is not known")
 
 
 class DoorCaller(NamedTuple):
@@ -64,16 +69,23 @@ class DoorCallers:
                 return self._callers[str(value)]
         return None
 
-    def around(self, handlers: Mapping[str, Handler]) -> dict[str, Handler]:
-        """Returns handlers of streams that know the callers of calls through doors."""
-        return {path: self._around(handler) for path, handler in handlers.items()}
+    def around(
+        self, handlers: Mapping[str, Handler], unmarked: DoorCaller | None
+    ) -> dict[str, Handler]:
+        """Returns handlers of streams that know the callers of calls through doors. `unmarked` is
+        the caller of all others; None refuses them, as where all calls come through doors.
+        """
+        return {path: self._around(handler, unmarked) for path, handler in handlers.items()}
 
-    def _around(self, handler: Handler) -> Handler:
+    def _around(self, handler: Handler, unmarked: DoorCaller | None) -> Handler:
         serve: Any = handler.stream_stream or handler.unary_stream
 
         async def call(request: Any, context: Any) -> None:
-            caller = self.find(context.invocation_metadata())
-            await serve(request, context if caller is None else _KnownContext(context, caller))
+            caller = self.find(context.invocation_metadata()) or unmarked
+            if caller is None:
+                await end_call(context, UNMARKED)
+                return
+            await serve(request, _KnownContext(context, caller))
 
         if handler.request_streaming:
             return grpc.stream_stream_rpc_method_handler(call)
@@ -81,7 +93,7 @@ class DoorCallers:
 
 
 class _KnownContext:
-    """The context of a stream that came through a door."""
+    """The context of a stream whose caller the door knows, or nobody."""
 
     __slots__ = ("_caller", "_context")
 
@@ -97,5 +109,5 @@ class _KnownContext:
         return self._caller.peer
 
     def auth_context(self) -> Mapping[str, Sequence[bytes]]:
-        """Returns what the door knows of the caller."""
+        """Returns what is known of the caller."""
         return self._caller.auth_context()
