@@ -28,6 +28,7 @@ from jobline_server.setting_types import (
     Directory,
     Jobs,
     KeptSeconds,
+    LogLevel,
     Origins,
     Socket,
     ballast_problem,
@@ -223,9 +224,7 @@ class Settings(WorkerSettings):
         default="auto",
         description="Log lines for programs or for people. auto: for people on a terminal.",
     )
-    log_level: Literal["debug", "info", "warning", "error", "critical"] = Field(
-        default="info", description="Lines below this are left out."
-    )
+    log_level: LogLevel = Field(default="info", description="Lines below this are left out.")
 
     @model_validator(mode="after")
     def _go_together(self) -> Self:

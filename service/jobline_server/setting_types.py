@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
@@ -49,6 +49,10 @@ def _directory(value: object) -> object:
     return value
 
 
+def _lower(value: object) -> object:
+    return value.lower() if isinstance(value, str) else value
+
+
 def _socket(value: object) -> object:
     return None if value == "" else value
 
@@ -72,6 +76,9 @@ File = Annotated[Path | None, BeforeValidator(_socket)]
 Socket = Annotated[Path | None, BeforeValidator(_socket)]
 Origins = Annotated[str, AfterValidator(_origins)]
 """Origins of web pages with commas, or `*`."""
+LogLevel = Annotated[
+    Literal["debug", "info", "warning", "error", "critical"], BeforeValidator(_lower)
+]
 Calls = Annotated[int, Field(ge=1, le=1_000_000)]
 Jobs = Annotated[int, Field(ge=0, le=1_000_000)]
 KeptSeconds = Annotated[float, Field(ge=0, le=34_560_000)]

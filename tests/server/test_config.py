@@ -44,6 +44,15 @@ def test_flags_win_over_the_environment_over_the_file_over_defaults(
     assert settings.drain_seconds == 30
 
 
+@pytest.mark.parametrize("level", ["INFO", "Warning", "debug"])
+def test_a_log_level_may_be_in_any_case(level: str, tmp_path: Path) -> None:
+    """Python and most loggers write it in upper case."""
+    file = tmp_path / "jobline.toml"
+    file.write_text(f'log_level = "{level}"')
+    assert load_settings({"log_level": level}).log_level == level.lower()
+    assert load_settings(file=file).log_level == level.lower()
+
+
 def test_the_environment_may_name_the_file(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """JOBLINE_CONFIG."""
     monkeypatch.setenv("JOBLINE_CONFIG", str(file))
