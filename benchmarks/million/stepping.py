@@ -79,7 +79,7 @@ def _name_of(handle: Any) -> str:
 def main() -> int:
     """Serves until SIGTERM; returns the exit code."""
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
-    from jobline_server.__main__ import main as serve  # noqa: PLC0415  # it sets up the allocator
+    from jobline_server.cli.plain import serve  # noqa: PLC0415  # it sets up the allocator
 
     Steps(Path(sys.argv[1])).watch()
     return serve([*sys.argv[2:], "--no-uvloop"])

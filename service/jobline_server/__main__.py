@@ -2,56 +2,18 @@
 
 from __future__ import annotations
 
-import argparse
-import os
 import sys
-from pathlib import Path
 
-from jobline_server.cli.described import flag_of, help_of, is_switch, metavar_of
-from jobline_server.config import ConfigurationError, Settings, load_settings
-from jobline_server.memory import stop_collecting
-
-USAGE = "python -m jobline_server [-h] [--config PATH] [--SETTING VALUE] …"
-DESCRIPTION = (
-    "Run a server until it is stopped. Flags win over the environment (JOBLINE_…), the "
-    "environment over the file, the file over the defaults."
-)
+from jobline._interrupts import end_quietly
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Reads the settings and runs a server; returns the exit code."""
-    # Before grpc is imported: its core would write lines about garbage sent to the port to stderr,
-    # past the log.
-    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
-    stop_collecting()
-    from jobline_server.serving import EXIT_CANNOT_START, run  # noqa: PLC0415
+def main() -> int:
+    """Runs a server; returns the exit code."""
+    end_quietly()
+    # All that takes time to import.
+    from jobline_server.cli.plain import serve  # noqa: PLC0415
 
-    flags = vars(make_parser().parse_args(arguments))
-    file = flags.pop("config")
-    try:
-        settings = load_settings(flags, file)
-    except ConfigurationError as error:
-        sys.stderr.write(f"{error}\n")
-        return EXIT_CANNOT_START
-    return run(settings)
-
-
-def make_parser() -> argparse.ArgumentParser:
-    """Returns a parser with every setting as a flag; a flag that is not given is None."""
-    parser = argparse.ArgumentParser(
-        prog="python -m jobline_server", usage=USAGE, description=DESCRIPTION, allow_abbrev=False
-    )
-    parser.add_argument("--config", type=Path, metavar="PATH", help="Settings file (TOML).")
-    for name, info in Settings.model_fields.items():
-        # argparse formats a help text with `%`.
-        text = help_of(info).replace("%", "%%")
-        if is_switch(info):
-            parser.add_argument(
-                flag_of(name), action=argparse.BooleanOptionalAction, default=None, help=text
-            )
-        else:
-            parser.add_argument(flag_of(name), metavar=metavar_of(name, info), help=text)
-    return parser
+    return serve()
 
 
 if __name__ == "__main__":

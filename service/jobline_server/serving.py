@@ -23,6 +23,7 @@ from typing import Any, Protocol
 import uvloop
 from google.protobuf.internal import api_implementation
 
+from jobline._interrupts import INTERRUPTED, raise_interrupts
 from jobline_server import descriptors, memory, scheduling
 from jobline_server.app import VERSION, Server
 from jobline_server.config import ConfigurationError, Settings
@@ -99,13 +100,16 @@ def run(
     until_eof: bool = False,
 ) -> int:
     """Runs a server until a signal or a failure, with `until_eof` also until the end of stdin;
-    returns the exit code.
+    returns the exit code. SIGINT during the start ends that.
     """
     configure_logging(settings.log_format, settings.log_level)
     make_loop = uvloop.new_event_loop if settings.uvloop else asyncio.new_event_loop
     work = serve_until_stopped(settings, announce or print_ready, make=make, until_eof=until_eof)
-    with asyncio.Runner(loop_factory=make_loop) as runner:
+    with suppress(KeyboardInterrupt), asyncio.Runner(loop_factory=make_loop) as runner:
+        # They ended the process while modules were imported; the runner takes them from here.
+        raise_interrupts()
         return runner.run(work)
+    return INTERRUPTED
 
 
 async def serve_until_stopped(
@@ -142,10 +146,7 @@ async def serve_until_stopped(
         LOG.info("ready", addresses=server.addresses, http=server.http, version=VERSION)
     notify(READY)
     failed = server.failed
-    stop = asyncio.create_task(stop_requested.wait())
-    awaited: set[asyncio.Future[Any]] = {stop, failed}
-    await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
-    stop.cancel()
+    await _either(stop_requested, failed)
     if failed.done():
         LOG.critical("the storage failed", exc_info=failed.exception())
         server.hasten()
@@ -158,6 +159,23 @@ async def serve_until_stopped(
         return EXIT_STORAGE_FAILED
     LOG.info("stopped")
     return EXIT_STOPPED
+
+
+async def _either(stop_requested: asyncio.Event, failed: asyncio.Future[None]) -> None:
+    """Waits for a signal or a failure."""
+    # SIGINT in the last step of the start has cancelled this task, which does not know it yet: the
+    # wait ends at once. The server must be stopped all the same, or its threads would keep the
+    # process for ever.
+    task = asyncio.current_task()
+    is_interrupted = task is not None and task.cancelling() > 0
+    stop = asyncio.create_task(stop_requested.wait())
+    awaited: set[asyncio.Future[Any]] = {stop, failed}
+    try:
+        await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
+    except asyncio.CancelledError:
+        if not is_interrupted:
+            raise
+    stop.cancel()
 
 
 def is_new(directory: Path) -> bool:

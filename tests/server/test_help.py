@@ -8,9 +8,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from jobline_server import __main__ as module
 from jobline_server import serving
-from jobline_server.cli import register
+from jobline_server.cli import plain, register
 from jobline_server.cli.described import flag_of, shown_default
 from jobline_server.cli.dev import SHOWN_DEFAULTS
 from jobline_server.config import Settings
@@ -28,7 +27,7 @@ def help_of_serve(command: str) -> str:
 def help_of_module(capsys: pytest.CaptureFixture[str]) -> str:
     """What `python -m jobline_server --help` prints."""
     with pytest.raises(SystemExit) as ended:
-        module.main(["--help"])
+        plain.serve(["--help"])
     assert ended.value.code == 0
     return capsys.readouterr().out
 
@@ -62,7 +61,7 @@ def test_both_take_the_same_flags(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serving, "run", run)
     monkeypatch.setenv("GRPC_VERBOSITY", "NONE")  # which it would set
 
-    assert module.main(["--accept-loss", "--no-uvloop", "--shards", "2"]) == 0
+    assert plain.serve(["--accept-loss", "--no-uvloop", "--shards", "2"]) == 0
 
     assert (ran[0].accept_loss, ran[0].uvloop, ran[0].shards) == (True, False, 2)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -65,6 +66,53 @@ async def test_a_signal_ends_the_process_with_0(settings: Settings) -> None:
         signal.raise_signal(signal.SIGINT)
 
     assert await serve_until_stopped(settings, stop) == EXIT_STOPPED
+
+
+class Interrupted:
+    """A server that gets SIGINT as it starts: before a wait, or after the last one."""
+
+    addresses, http, scheme, transport = ("127.0.0.1:1",), "", "http", "grpcio"
+
+    def __init__(self, _settings: Settings, *, is_late: bool) -> None:
+        self.is_late = is_late
+        self.steps: list[str] = []
+
+    async def start(self) -> None:
+        signal.raise_signal(signal.SIGINT)
+        if not self.is_late:
+            await asyncio.sleep(60)
+        self.failed = asyncio.get_running_loop().create_future()
+        self.steps.append("started")
+
+    async def stop(self) -> None:
+        await asyncio.sleep(0)
+        self.steps.append("stopped")
+
+    def with_core(self, _call: object) -> None:
+        pass
+
+    def hasten(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+@pytest.mark.parametrize("uvloop", [False, True])
+def test_an_interrupt_of_the_start_ends_the_process(
+    tmp_path: Path, *, is_late: bool, uvloop: bool
+) -> None:
+    """With a traceback it was, and after the last wait of the start never: the server went on
+    without a loop, in threads that nobody stopped.
+    """
+    settings = load_settings({**FOR_TESTS, "data": tmp_path / "data", "uvloop": uvloop})
+    made: list[Interrupted] = []
+
+    def make(given: Settings) -> Any:
+        made.append(Interrupted(given, is_late=is_late))
+        return made[0]
+
+    code = serving.run(settings, lambda _: None, make=make)
+
+    assert (code, made[0].steps) == ((0, ["started", "stopped"]) if is_late else (130, []))
 
 
 async def test_a_start_that_fails_ends_the_process_with_2(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from jobline_server.__main__ import make_parser
+from jobline_server.cli.plain import make_parser
 from jobline_server.config import FILE_VARIABLE, Settings
 
 ROOT = Path(__file__).parents[2]

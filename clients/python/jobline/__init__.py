@@ -23,8 +23,8 @@ The package needs grpcio and protobuf and nothing else. Its rooms, from the bott
 - `_worker`, which runs jobs, and `cli`, the command line.
 """
 
-from typing import TYPE_CHECKING
-
+# As in `typing`, whose import is half of the time until the command line takes Ctrl-C for itself.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from jobline._public import *  # noqa: F403  # they list what is public
     from jobline._public_errors import *  # noqa: F403

@@ -16,6 +16,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from jobline._interrupts import EndingQuietly
 from jobline_server.cli.dev_options import (
     AsJson,
     ClockFlag,
@@ -78,7 +79,8 @@ def dev(  # noqa: PLR0913  # one keyword for each flag
     For tests in any language: --memory --clock=manual --port 0 --json --until-eof. The ready line
     on stdout has the address, `grpc`; TestService moves the clock.
     """
-    from jobline_server.serving import print_ready, run
+    with EndingQuietly():
+        from jobline_server.serving import print_ready, run
 
     chosen = settings_of(given, config).model_fields_set
     is_kept = "data" in chosen

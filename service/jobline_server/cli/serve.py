@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from jobline._interrupts import EndingQuietly
 from jobline_server.cli.flags import PlainHelp, with_settings
 from jobline_server.config import ConfigurationError, Settings, load_settings
 from jobline_server.memory import stop_collecting
@@ -16,7 +17,7 @@ EPILOG = (
     "The ready line on stdout is JSON (grpc, http, addresses, transport, version, pid), or words "
     "on a terminal. The log goes to stderr.\n\n"
     "Exit codes: 0 stopped by SIGTERM or SIGINT (a second one hastens) · 1 the disk failed · "
-    "2 cannot start: the log says why."
+    "2 cannot start: the log says why · 130 SIGINT while it started."
 )
 
 ConfigFile = Annotated[Path | None, typer.Option("--config", help="Settings file (TOML).")]
@@ -34,7 +35,8 @@ def serve(*, config: ConfigFile = None, given: dict[str, Any]) -> None:
     defaults. A setting that cannot be applied stops the start.
     """
     stop_collecting()
-    from jobline_server.serving import run
+    with EndingQuietly():
+        from jobline_server.serving import run
 
     raise typer.Exit(run(settings_of(given, config)))
 

@@ -10,11 +10,9 @@ from __future__ import annotations
 import os
 import sys
 
-from jobline._installing import how_to_install
+from jobline._interrupts import INTERRUPTED, end_quietly
 
 _NEEDED = {"typer", "rich"}
-# As in `exits`, which is not imported yet.
-_INTERRUPTED = 130
 
 
 def _open_closed() -> None:
@@ -36,6 +34,7 @@ def _open_closed() -> None:
 
 def main() -> None:
     """The console script."""
+    end_quietly()
     _open_closed()
     # Before grpc is imported: it writes lines of its own to stderr, beside the output of a command.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
@@ -44,10 +43,12 @@ def main() -> None:
 
         run()
     except KeyboardInterrupt:  # before a command had begun; those answer for themselves
-        sys.exit(_INTERRUPTED)
+        sys.exit(INTERRUPTED)
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in _NEEDED:
             raise
+        from jobline._installing import how_to_install
+
         sys.exit(
             f"jobline: the command line needs {error.name}, which is not installed.\n"
             f"Install it {how_to_install('jobline', 'cli')}"

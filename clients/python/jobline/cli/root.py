@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from jobline._installing import how_to_install
+from jobline._interrupts import raise_interrupts
 from jobline.cli import (
     audit,
     backup,
@@ -93,7 +94,9 @@ def run() -> None:
     speak_narrow()
     as_json = "--json" in sys.argv
     try:
-        code = build()(prog_name="jobline", standalone_mode=not as_json)
+        app = build()
+        raise_interrupts()
+        code = app(prog_name="jobline", standalone_mode=not as_json)
         sys.stdout.flush()
     except BrokenPipeError:
         fall_silent()
