@@ -40,6 +40,23 @@ def test_terminal_is_not_waited_for(stdin):
     assert payloads.single(None, None) == b""
 
 
+def test_reading_of_a_terminal_is_announced(stdin, capsys):
+    """A command that waits for what nobody knows to type seems to hang."""
+    stdin(b"typed\n", is_terminal=True)
+    assert payloads.single("-", None) == b"typed\n"
+    stdin(b"one\ntwo\n", is_terminal=True)
+    assert list(payloads.lines(None, None)) == [b"one", b"two"]
+    stdin(b"piped")
+    assert payloads.single("-", None) == b"piped"
+    assert list(payloads.lines(None, None)) == []
+    said = capsys.readouterr()
+    assert said.err.splitlines() == [
+        "reading the payload from the terminal; Ctrl-D at the start of a line ends it",
+        "reading payloads from the terminal, one a line; Ctrl-D at the start of a line ends them",
+    ]
+    assert said.out == ""
+
+
 def test_argument_and_file_do_not_go_together(tmp_path):
     with pytest.raises(UsageError):
         payloads.single("a", tmp_path / "b")

@@ -29,7 +29,7 @@ def single(payload: str | None, file: Path | None) -> bytes:
     if file is not None:
         return read(file)
     if payload == "-" or not sys.stdin.isatty():
-        return sys.stdin.buffer.read()
+        return _stdin("the payload from the terminal", "it").read()
     return b""
 
 
@@ -46,7 +46,7 @@ def lines(payload: str | None, file: Path | None) -> Iterator[bytes]:
     if payload not in {None, "-"}:
         raise UsageError("--lines reads from stdin or --file; it takes no payload as an argument")
     if file is None:
-        yield from _lines_of(sys.stdin.buffer)
+        yield from _lines_of(_stdin("payloads from the terminal, one a line", "them"))
         return
     try:
         with file.open("rb") as opened:
@@ -85,6 +85,14 @@ def content_type_of(payloads: Iterable[bytes]) -> str:
         if payload.lstrip()[:1] not in {b"{", b"["} or not _is_json(payload):
             return ""
     return "" if empty else JSON
+
+
+def _stdin(what: str, ended: str) -> IO[bytes]:
+    """Returns stdin; on a terminal it first says that it is read, or the command seems to hang."""
+    if sys.stdin.isatty():
+        end = f"Ctrl-D at the start of a line ends {ended}"
+        print(f"reading {what}; {end}", file=sys.stderr, flush=True)
+    return sys.stdin.buffer
 
 
 def _is_json(payload: bytes) -> bool:
