@@ -7,11 +7,10 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 from jobline_server.config import ConfigurationError, Settings
-from jobline_server.history.destination import without_credentials
+from jobline_server.history.destination import directory_of, is_in, without_credentials
 from jobline_server.history.installed import check_installed
 from jobline_server.runtime.backup_destination import (
     BackupFailed,
@@ -34,15 +33,11 @@ def check_destination(settings: Settings) -> None:
     needs what is not installed. Opens nothing.
     """
     to = settings.backup_to
-    if not to:
-        return
-    if _is_directory(to):
-        path = Path(to.removeprefix("file://")).resolve()
-        data = settings.data.resolve()
-        if path == data or data in path.parents:
-            raise ConfigurationError(
-                f"backup_to: {to} is in the data directory, and would be lost with it"
-            )
+    if to and is_in(to, settings.data):
+        raise ConfigurationError(
+            f"backup_to: {to} is in the data directory, and would be lost with it"
+        )
+    if not to or directory_of(to) is not None:
         return
     try:
         check_installed(to)
@@ -65,14 +60,10 @@ def make_backups(
             settings.data / FOLDER,
             without_credentials(to),
             int(settings.low_space_bytes),
-            is_near=_is_directory(to),
+            is_near=directory_of(to) is not None,
         ),
         Finisher(others.finish, others.newest_ms, others.take_away),
     )
-
-
-def _is_directory(to: str) -> bool:
-    return "://" not in to or to.startswith("file://")
 
 
 class OtherProcess:

@@ -16,8 +16,8 @@ class HistorySettings(TracingSettings):
 
     history: str = Field(
         default="",
-        description="Directory or fsspec URL to which events are exported as Parquet; needs the "
-        "extra `history`. Empty: none are.",
+        description="Directory, outside of `data`, or fsspec URL to which events are exported as "
+        "Parquet; needs the extra `history`. Empty: none are.",
     )
     history_seconds: float = Field(
         default=60,

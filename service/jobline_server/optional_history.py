@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from jobline._installing import how_to_install
 from jobline_server.config import ConfigurationError, Settings
+from jobline_server.history.destination import is_in
 from jobline_server.runtime.clock import Clock
 
 if TYPE_CHECKING:
@@ -18,6 +19,10 @@ def history_of(settings: Settings, clock: Clock) -> Exporter | None:
     """Returns the exporter, or None. Raises `ConfigurationError` if it cannot be made."""
     if not settings.history:
         return None
+    if is_in(settings.history, settings.data):
+        raise ConfigurationError(
+            f"history: {settings.history} is in the data directory, and would be lost with it"
+        )
     try:
         # pyarrow takes as long to load as all the rest.
         from jobline_server.history_port import make_exporter  # noqa: PLC0415  # an extra

@@ -173,15 +173,19 @@ def test_grpc_and_http_at_one_port_are_refused(
     assert not (tmp_path / "data").exists()
 
 
-@pytest.mark.parametrize("below", ["", "backup"])
-def test_backups_in_the_data_directory_are_refused_before_anything_is_opened(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], below: str
+@pytest.mark.parametrize("setting", ["backup_to", "history"])
+@pytest.mark.parametrize("below", ["", "backup", "history", "../data/x"])
+@pytest.mark.parametrize("scheme", ["", "file://"])
+def test_destinations_in_the_data_directory_are_refused_before_anything_is_opened(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], setting: str, below: str, scheme: str
 ) -> None:
-    """The process ends, too: its threads kept it alive once."""
+    """The process ends, too: its threads kept it alive once. `history` there is the server's own
+    directory of files that wait for the destination.
+    """
     data = tmp_path / "data"
-    to = str(data / below)
-    said = start(data, capfd, backup_to=to)
-    assert said == f"backup_to: {to} is in the data directory, and would be lost with it"
+    to = f"{scheme}{data}/{below}"
+    said = start(data, capfd, **{setting: to})
+    assert said == f"{setting}: {to} is in the data directory, and would be lost with it"
     assert not data.exists()
 
 

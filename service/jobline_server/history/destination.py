@@ -74,12 +74,26 @@ def destination_of(history: str) -> Destination:
     """Returns the destination that a setting names. Raises `ValueError` or `ImportError` if its URL
     needs what is not installed.
     """
-    if history.startswith("file://"):
-        return Directory(Path(history.removeprefix("file://")))
-    if "://" not in history:
-        return Directory(Path(history))
+    directory = directory_of(history)
+    if directory is not None:
+        return Directory(directory)
     check_installed(history)
     return Remote(history)
+
+
+def directory_of(to: str) -> Path | None:
+    """Returns the directory that a setting names; None for a URL of another place."""
+    if to.startswith("file://"):
+        return Path(to.removeprefix("file://"))
+    return None if "://" in to else Path(to)
+
+
+def is_in(to: str, data: Path) -> bool:
+    """Returns whether a destination is a data directory, or in it: it would be lost with the data,
+    or its files would be among those of the server.
+    """
+    directory, data = directory_of(to), data.resolve()
+    return directory is not None and directory.resolve().is_relative_to(data)
 
 
 def without_credentials(text: str) -> str:
