@@ -10,7 +10,8 @@ A refusal is a reply, too, and the transport shares the processor: if it is behi
 to read and to send, it is left more of the time.
 
 A crowd that comes at once, after a process stood still perhaps, is no overload: those who come
-after it are not late. Nor are a few callers with large calls, who wait for their replies.
+after it are not late. Nor is what has gathered while the disk or the server stood still, if it is
+done soon at the rate of now. Nor are a few callers with large calls, who wait for their replies.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ GROWING_CALLS_MIN = 256
 # From one look at the open calls to the next, after half of that time; and within a longer one.
 GROWTH = 1.25
 SLOW_GROWTH, SLOW_GROWTH_SECONDS = 1.5, 0.5
+# It is none while what is open falls so fast that all would be done within this time.
+DONE_SECONDS = 1.0
 # Soon after the last overload so many are enough, as those who made it have not gone; but not for
 # longer than this: as many callers who wait for their replies would have them follow each other.
 AGAIN_CALLS_MIN = 128
@@ -81,7 +84,10 @@ class Lateness:
         self._at = now
         if now - self._looked_at < ALL_LATE_SECONDS / 2:
             return False
-        before, self._open, self._looked_at = self._open, open_calls(), now
+        before, looked_at = self._open, self._looked_at
+        self._open, self._looked_at = open_calls(), now
+        if (before - self._open) * DONE_SECONDS >= before * (now - looked_at):
+            return False
         if now - self._since < ALL_LATE_SECONDS or came < self._since:
             return False
         if self._least_since < self._since or now - self._least_since >= SLOW_GROWTH_SECONDS:

@@ -89,6 +89,14 @@ def test_a_slow_loop_hides_no_overload() -> None:
     assert any(found)
 
 
+@pytest.mark.parametrize(("fall", "is_one"), [(50, False), (5, True)])
+def test_what_a_stall_has_left_is_none_if_it_is_done_soon(fall: int, is_one: bool) -> None:
+    """All calls are late until then, and thousands are open; but each look finds fewer."""
+    world = World()
+    begun = [world.next_begins(0.4, 4_000 - fall * index) for index in range(60)]
+    assert any(begun) is is_one
+
+
 def test_few_callers_with_large_calls_are_no_overload() -> None:
     world = World()
     assert not any(world.next_begins(0.5, open_calls=CALLS_MIN - 1) for _ in range(200))
