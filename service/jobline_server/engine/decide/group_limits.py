@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from jobline_server.engine.decide.choice import Choice, LotRun
 from jobline_server.engine.decide.groups import check_room, record_number
-from jobline_server.engine.decide.queues import LIMITED_BY_WORKER, existing_queue
+from jobline_server.engine.decide.queues import LIMITED_BY_WORKER, existing_queue, longer_limit_ms
 from jobline_server.engine.group import Group
 from jobline_server.engine.group_entries import GroupLimited
 from jobline_server.engine.job import Job
@@ -142,9 +142,8 @@ def limit_group_as_told(shard: ShardView, now: Now, job: Job, until_ms: int) -> 
     for no longer than workers may; it takes no time back that was said before.
     """
     group = job.queue.groups.find(job.ties.group)
-    said_ms = 0 if group is None or group.limited is None else group.limited.until_ms
-    until_ms = min(until_ms, now.wall_ms + shard.load.worker_limit_ms_max)
-    if until_ms > max(said_ms, now.wall_ms):
+    until_ms = longer_limit_ms(shard, now, None if group is None else group.limited, until_ms)
+    if until_ms:
         worker = job.holder.worker if job.holder else ""
         _limit(shard, now, job.queue, job.ties.group, until_ms, worker, LIMITED_BY_WORKER)
 

@@ -8,7 +8,7 @@ from itertools import chain
 from jobline_server.engine import limits
 from jobline_server.engine.allowance import TimeLimit
 from jobline_server.engine.commands import Push, RefusalKind, Refused, ReleaseItem
-from jobline_server.engine.decide.queues import LIMITED_BY_WORKER
+from jobline_server.engine.decide.queues import LIMITED_BY_WORKER, longer_limit_ms
 from jobline_server.engine.job import Job
 from jobline_server.engine.job_columns import JobColumns
 from jobline_server.engine.limiter_entries import LimiterChanged, LimiterDeleted
@@ -71,9 +71,10 @@ def decide_worker_limit(shard: ShardView, now: Now, name: str, until_ms: int, wo
     if the limiter does not exist.
     """
     before = shard.own_limiters.get(name)
-    said_ms = before.limited.until_ms if before is not None and before.limited is not None else 0
-    until_ms = min(until_ms, now.wall_ms + shard.load.worker_limit_ms_max)
-    if before is not None and until_ms > max(said_ms, now.wall_ms):
+    if before is None:
+        return
+    until_ms = longer_limit_ms(shard, now, before.limited, until_ms)
+    if until_ms:
         limited = TimeLimit(until_ms, worker, LIMITED_BY_WORKER)
         _change(shard, now, replace(before, limited=limited))
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from jobline_server.engine import limits
+from jobline_server.engine.allowance import TimeLimit
 from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.engine.decide.fairness import check_switch
 from jobline_server.engine.entries import JobsDeleted
@@ -95,14 +96,22 @@ def decide_limit_queue(
         shard.emit(QueueLimited(now.wall_ms, name, until_ms, principal, reason))
 
 
+def longer_limit_ms(shard: ShardView, now: Now, known: TimeLimit | None, until_ms: int) -> int:
+    """Returns until when a worker may limit what it says it has met the limit of; 0 if it is
+    limited for as long already, or the time is over.
+    """
+    said_ms = 0 if known is None else known.until_ms
+    until_ms = min(until_ms, now.wall_ms + shard.load.worker_limit_ms_max)
+    return until_ms if until_ms > max(said_ms, now.wall_ms) else 0
+
+
 def limit_as_told(shard: ShardView, now: Now, lease: Job | RunLease, until_ms: int) -> None:
     """Has the queue of a released job let nothing out until a wall time, as its worker says, but
     for no longer than workers may; it takes no time back that was said before.
     """
     queue = lease.queue if isinstance(lease, Job) else lease.lot.queue
-    said_ms = 0 if queue.limited is None else queue.limited.until_ms
-    until_ms = min(until_ms, now.wall_ms + shard.load.worker_limit_ms_max)
-    if until_ms > max(said_ms, now.wall_ms):
+    until_ms = longer_limit_ms(shard, now, queue.limited, until_ms)
+    if until_ms:
         worker = lease.holder.worker if lease.holder else ""
         shard.emit(QueueLimited(now.wall_ms, queue.name, until_ms, worker, LIMITED_BY_WORKER))
 
