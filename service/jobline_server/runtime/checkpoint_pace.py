@@ -9,11 +9,13 @@ from typing import TypeVar
 
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.waiting import is_set_within
-from jobline_server.storage.checkpoint import PASSES_ALIKE
+from jobline_server.storage.checkpoint import OUTRUN_MAX, PASS_SHRINKS, Progress
 
 # After each write of a checkpoint the store belongs to commits for so many times as long as it
-# took: the first at the beginning, the second when the journals have grown since by so many times
-# what makes a checkpoint worth it; less in each later pass over what changed meanwhile.
+# took: the first at most, or the second once the journals have grown by so many times what makes a
+# checkpoint worth it; at least the second, and less after each pass that was outrun. Between these
+# it rests as long as it can if the next pass is to be so much smaller (`PASS_SHRINKS`): one that is
+# slow at first has more to write later, all at once, and leaves commits no disk then.
 REST_MAX = 8.0
 REST_MIN = 1.0
 GROWTH_MAX = 2
@@ -65,9 +67,17 @@ class Share:
         self._room = room
         self._hurry = hurry
         self._began = core.slots.journal_bytes()
+        self._passes = 0
+        self._pass_began = 0.0
 
-    async def write(self, write: Callable[[], Awaitable[T]], *, passes: int = 1) -> T:
-        """Writes when the store is free, then rests. Raises `GivenUp` instead of either."""
+    async def write(
+        self,
+        write: Callable[[], Awaitable[T]],
+        progress: Callable[[], Progress] | None = None,
+    ) -> T:
+        """Writes when the store is free, then rests. Raises `GivenUp` instead of either. `progress`
+        returns how far the pass is that this write belongs to.
+        """
         if self._hurry.is_over:
             raise GivenUp
         async with self._core.commits.exclusive:
@@ -77,18 +87,26 @@ class Share:
         # Without a rest too: commits that waited for the lock go first.
         await asyncio.sleep(0)
         grown = self._core.slots.journal_bytes() - self._began
-        rest = rest_after(took, grown=grown, room=self._room, passes=passes)
+        now = None if progress is None else progress()
+        if now is not None and now.passes != self._passes:
+            self._passes, self._pass_began = now.passes, began
+        elapsed = time.monotonic() - self._pass_began
+        rest = rest_after(took, grown=grown, room=self._room, progress=now, elapsed=elapsed)
         await self._hurry.begins_within(rest)
         return outcome
 
 
-def rest_after(seconds: float, *, grown: int, room: int, passes: int = 1) -> float:
-    """Returns how long to rest after a write, in seconds. `seconds` is the length of that write;
-    `grown` and `room` are the growth of the journals and the growth they may have; later passes
-    rest less, and none once slices would have to grow or a checkpoint could be overtaken by new
-    changes.
+def rest_after(
+    took: float, *, grown: int, room: int, progress: Progress | None = None, elapsed: float = 0.0
+) -> float:
+    """Returns how long to rest after a write that took so long, in seconds. `grown` and `room` are
+    by how many bytes the journals have grown, and may grow; `elapsed` is since when the pass goes
+    on that has made this `progress`.
     """
-    if passes >= PASSES_ALIKE:
-        return 0.0
     hurry = min(max(grown / room, 0), 1) ** 2
-    return seconds * (REST_MAX - (REST_MAX - REST_MIN) * hurry) / passes**2
+    longest = took * (REST_MAX - (REST_MAX - REST_MIN) * hurry)
+    if progress is None or not progress.changed:
+        return longest
+    least = took * REST_MIN / (1 + progress.outrun) ** 2 if progress.outrun < OUTRUN_MAX else 0.0
+    steady = elapsed * (PASS_SHRINKS * progress.taken / progress.changed - 1)
+    return min(max(steady, least), longest)

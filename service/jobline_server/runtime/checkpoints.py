@@ -210,7 +210,7 @@ class Checkpoints:
                 piece.rows,
                 piece.removals,
             )
-            await share.write(stage, passes=checkpoint.passes)
+            await share.write(stage, lambda: checkpoint.progress)
 
     def _room_for_all(self) -> int | None:
         """Returns what may be staged on a full disk. It is written twice, to the log and to the

@@ -35,10 +35,25 @@ from jobline_server.storage.kinds import KINDS
 from jobline_server.storage.kinds.table import KindSlices, Slice
 from jobline_server.storage.segments import KeySegments
 
-# Slices pass over everything, then over what changed meanwhile, and so on while that is much. A
-# shard may change faster than it is written: after this many passes slices double with each pass,
-# until what is left fits into one.
-PASSES_ALIKE = 4
+# Slices pass over everything, then over what changed meanwhile, and so on while that is much: each
+# pass is to be this much smaller than the one before. A shard may change faster than it is written:
+# after so many passes that were not, slices double with each, until what is left fits into one.
+PASS_SHRINKS = 2 / 3
+OUTRUN_MAX = 3
+# A pass that missed it by this much counts. Single slices are no exact measure.
+_NEARLY = 5 / 4
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a pass is, in notes: how many it has taken, and how many came meanwhile. `outrun` is
+    how many passes came too late to shrink.
+    """
+
+    passes: int
+    taken: int
+    changed: int
+    outrun: int = 0
 
 
 @dataclass(slots=True)
@@ -51,32 +66,34 @@ class LastSlice(Slice):
 class Checkpoint:
     """One checkpoint of one shard, from its first slice to `finish` or `abandon`."""
 
-    __slots__ = ("_kinds", "_passes", "_shard", "_to_go")
+    __slots__ = ("_kinds", "_outrun", "_passes", "_shard", "_size", "_to_go")
 
     def __init__(self, shard: Shard, segments: KeySegments) -> None:
         self._shard = shard
         self._kinds: list[KindSlices] = [kind.slices(shard, segments) for kind in KINDS]
         self._passes = 0
+        self._outrun = 0
+        self._size = 0
         self._to_go = 0
 
     @property
-    def passes(self) -> int:
-        """Returns how many passes have begun."""
-        return self._passes
+    def progress(self) -> Progress:
+        """Returns how far the pass under way is."""
+        changed = max(self._noted() - max(self._to_go, 0), 0)
+        return Progress(self._passes, self._size - self._to_go, changed, self._outrun)
 
     def slice(self, budget_items: int = limits.SLICE_ITEMS) -> Slice:
         """Takes a slice of about this many items, or more if the shard changes too fast. After an
         empty slice, call `finish`.
         """
         piece = Slice()
-        is_new_pass = self._to_go <= 0
-        self._passes += is_new_pass
-        budget_items <<= max(self._passes - PASSES_ALIKE, 0)
         noted = self._noted()
-        if is_new_pass:
-            if noted <= budget_items and self._cost() <= budget_items:
-                return piece
-            self._to_go = noted
+        if is_new_pass := self._to_go <= 0:
+            self._begin_pass(noted)
+        budget_items <<= max(self._outrun - OUTRUN_MAX, 0)
+        if is_new_pass and noted <= budget_items and self._cost() <= budget_items:
+            self._to_go = 0
+            return piece
         # Keys that were replaced since need no row, so a slice's notes may yield none.
         while noted and not piece:
             self._fill(piece, budget_items)
@@ -100,6 +117,11 @@ class Checkpoint:
         """Gives all notes back: this checkpoint is not finished."""
         for kind in self._kinds:
             kind.give_back()
+
+    def _begin_pass(self, noted: int) -> None:
+        self._outrun += self._passes > 0 and noted > PASS_SHRINKS * _NEARLY * self._size
+        self._passes += 1
+        self._size = self._to_go = noted
 
     def _noted(self) -> int:
         """Returns how many notes there are on the shard."""
