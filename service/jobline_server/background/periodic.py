@@ -16,7 +16,7 @@ from typing import Protocol, runtime_checkable
 from jobline_server.engine.values import Now
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.loops import Record
-from jobline_server.runtime.waiting import is_set_within
+from jobline_server.runtime.waiting import is_set_by_tick, is_set_within
 
 Counts = Mapping[str, int]
 
@@ -74,6 +74,7 @@ class Background:
         self.records = {task.name: TaskRecord(Record(task.name, is_vital=False)) for task in tasks}
         self.tasks = tasks
         self._now = core.clock.now
+        self._heartbeat = core.heartbeat
         self._tasks: list[asyncio.Task[None]] = []
         self._stopping = asyncio.Event()
 
@@ -91,8 +92,13 @@ class Background:
         await asyncio.gather(*tasks)
 
     async def _run(self, task: PeriodicTask) -> None:
-        while not await is_set_within(self._stopping, task.every_seconds):
+        while not await self._stops_within(task.every_seconds):
             await self.run_once(task)
+
+    async def _stops_within(self, seconds: float) -> bool:
+        # All in one turn of the loop, while it has no other work.
+        wait = is_set_by_tick if self._heartbeat.resting else is_set_within
+        return await wait(self._stopping, seconds)
 
     async def run_once(self, task: PeriodicTask) -> None:
         """Runs a task once, behind a run under way; counts it, and records a failure instead of

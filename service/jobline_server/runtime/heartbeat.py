@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 
 from jobline_server.runtime.clock import HEARTBEAT_MS, Clock
+from jobline_server.runtime.waiting import tick_after
 from jobline_server.telemetry.lag import LoopLag
 
 HEARTBEAT_SECONDS = HEARTBEAT_MS / 1_000
@@ -60,8 +61,10 @@ class Heartbeat:
             self.on_heartbeat()
 
     def _go_on(self, *, rest: bool) -> None:
-        pause = REST_SECONDS if rest else HEARTBEAT_SECONDS
-        self._timer = asyncio.get_running_loop().call_later(pause, self._beat)
+        loop, pause = asyncio.get_running_loop(), HEARTBEAT_SECONDS
+        if rest:
+            pause = tick_after(loop.time(), REST_SECONDS) - loop.time()
+        self._timer = loop.call_later(pause, self._beat)
         self._clock.loop_went_on(free=rest)
         self.resting = rest
         now_seconds = time.monotonic()

@@ -17,7 +17,7 @@ from jobline_server.engine.values import Now
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.schedule_timer import ScheduleTimer
 from jobline_server.runtime.slots import ShardSlot
-from jobline_server.runtime.waiting import is_set_within
+from jobline_server.runtime.waiting import is_set_by_tick
 
 # The timers are looked at this often, even if nothing is due.
 TIMER_CHECK_MS = 250
@@ -66,7 +66,7 @@ class TimerLoop:
         core.next_tick = Now(now.wall_ms + wait_ms, now.mono_ms + wait_ms)
         core.timers.clear()
         core.timers_rest = wait_ms > TIMER_CHECK_MS
-        is_woken = await is_set_within(core.timers, wait_ms / 1_000)
+        is_woken = await is_set_by_tick(core.timers, wait_ms / 1_000)
         core.timers_rest = False
         return is_woken
 

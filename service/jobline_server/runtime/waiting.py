@@ -7,6 +7,9 @@ from collections import deque
 from collections.abc import Coroutine
 from typing import Any
 
+# What comes again and again may come together, when the loop's time is a multiple of this: an idle
+# process costs most by being woken.
+TICK_SECONDS = 0.5
 # Of those who wait for the same, how many go on in one iteration of the loop.
 WOKEN_AT_ONCE = 16
 
@@ -75,6 +78,22 @@ async def is_set_by(event: asyncio.Event, deadline: float) -> bool:
 async def is_set_within(event: asyncio.Event, seconds: float) -> bool:
     """Waits up to `seconds` for an event; returns whether it was set."""
     return await is_set_by(event, asyncio.get_running_loop().time() + seconds)
+
+
+async def is_set_by_tick(event: asyncio.Event, seconds: float) -> bool:
+    """Waits about so long for an event, as `tick_after` says; returns whether it was set."""
+    return await is_set_by(event, tick_after(asyncio.get_running_loop().time(), seconds))
+
+
+def tick_after(now: float, seconds: float) -> float:
+    """Returns the last tick within so many seconds, or the next one if that would be less than half
+    of them; shorter times are left as they are.
+    """
+    end = now + seconds
+    if seconds < TICK_SECONDS:
+        return end
+    tick = end // TICK_SECONDS * TICK_SECONDS
+    return tick if tick - now >= seconds / 2 else tick + TICK_SECONDS
 
 
 async def first_of(*coroutines: Coroutine[Any, Any, Any]) -> None:

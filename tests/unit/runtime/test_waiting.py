@@ -7,7 +7,14 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from jobline_server.runtime.waiting import WOKEN_AT_ONCE, PacedEvent, is_set_by, is_set_within
+from jobline_server.runtime.waiting import (
+    WOKEN_AT_ONCE,
+    PacedEvent,
+    is_set_by,
+    is_set_by_tick,
+    is_set_within,
+    tick_after,
+)
 
 Wait = Callable[[asyncio.Event, float], Awaitable[bool]]
 
@@ -119,3 +126,27 @@ async def test_a_paced_event_is_set_again_while_it_wakes() -> None:
     await one_iteration()
     event.set()
     assert all(await asyncio.gather(*first, later))
+
+
+@pytest.mark.parametrize(
+    ("now", "seconds", "ends"),
+    [
+        (10.0, 1.0, 11.0),
+        (10.003, 1.0, 11.0),
+        (10.499, 1.0, 11.0),
+        (10.003, 0.5, 10.5),
+        (10.4, 0.5, 11.0),
+        (10.3, 60.0, 70.0),
+        (10.3, 0.25, 10.55),
+    ],
+)
+def test_what_comes_again_and_again_comes_together(now: float, seconds: float, ends: float) -> None:
+    """At rest a process is woken twice a second, whatever it has to look at; short times stay."""
+    assert tick_after(now, seconds) == pytest.approx(ends)
+
+
+async def test_an_event_is_heard_before_its_tick() -> None:
+    event = asyncio.Event()
+    assert not await is_set_by_tick(event, 0.001)
+    event.set()
+    assert await is_set_by_tick(event, 3_600.0)

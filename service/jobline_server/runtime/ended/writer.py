@@ -31,7 +31,7 @@ from jobline_server.runtime.ended import waiting_ops
 from jobline_server.runtime.ended.reserve import change, finds_room, with_reserve
 from jobline_server.runtime.ended.retention_hints import RetentionHints
 from jobline_server.runtime.pace import Pace
-from jobline_server.runtime.waiting import is_set_within
+from jobline_server.runtime.waiting import is_set_by_tick
 from jobline_server.storage.ended_buffer import EndedBuffer, Taken
 from jobline_server.storage.ended_store import (
     EndedJobStore,
@@ -97,7 +97,7 @@ class EndedWriter:
         whether to continue, which `stop` ends.
         """
         waited = 0.0
-        while not await is_set_within(self._stopping, WRITE_SECONDS):
+        while not await is_set_by_tick(self._stopping, WRITE_SECONDS):
             waited += WRITE_SECONDS
             if not self._buffer.leaves_out or waited >= LATEST_WRITE_SECONDS:
                 await self.write()

@@ -276,7 +276,7 @@ async def test_what_a_queue_would_evict_soon_is_written_more_rarely(
         seconds += pause
         return False
 
-    monkeypatch.setattr(writer_module, "is_set_within", waited)
+    monkeypatch.setattr(writer_module, "is_set_by_tick", waited)
     writer._buffer._completed_max = 1
     for count, expected in ((1, 1), (3, 3), (1, 1)):
         for _ in range(count):
