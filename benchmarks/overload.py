@@ -18,14 +18,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from contextlib import nullcontext
 from dataclasses import dataclass
 
 import grpc
 from google.rpc import error_details_pb2, status_pb2
 
 from benchmarks import bodies
-from benchmarks.backed_memory import backed_memory
 from benchmarks.bench import Bench, Running, post_counted
 from benchmarks.certificates import Certificate, make_certificate
 from benchmarks.figures import Figure, Unit, at_most
@@ -58,9 +56,7 @@ async def overload(bench: Bench) -> None:
     certificates = [None] if bench.quick else [None, make_certificate(bench.directory)]
     for certificate in certificates:
         for jobs in A_CALL:
-            # Tens of millions of jobs are stored in these minutes.
-            async with nullcontext() if bench.quick else backed_memory():
-                await _overload(bench, jobs, certificate)
+            await _overload(bench, jobs, certificate)
 
 
 async def _overload(bench: Bench, jobs: int, certificate: Certificate | None) -> None:
