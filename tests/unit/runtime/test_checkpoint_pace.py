@@ -63,10 +63,11 @@ def test_a_pass_rests_so_long_that_the_next_one_is_smaller() -> None:
     """
     for passes in (1, 2, 9):
         half = Progress(passes, taken=100, changed=25)
-        rest = rest_after(1.0, grown=0, room=ROOM, progress=half, elapsed=1.0)
+        rest = rest_after(0.4, grown=0, room=ROOM, progress=half, elapsed=1.0)
         assert rest == pytest.approx(PASS_SHRINKS * 100 / 25 - 1)
     late = Progress(2, taken=100, changed=100)
-    assert rest_after(0.01, grown=0, room=ROOM, progress=late, elapsed=1.0) == 0.01 * REST_MIN
+    assert rest_after(0.01, grown=0, room=ROOM, progress=late, elapsed=1.0) == 0.01 * REST_MAX / 2
+    assert rest_after(0.01, grown=ROOM, room=ROOM, progress=late, elapsed=1.0) == 0.01 * REST_MIN
     calm = Progress(2, taken=100, changed=1)
     assert rest_after(0.01, grown=0, room=ROOM, progress=calm, elapsed=1.0) == 0.01 * REST_MAX
 
@@ -81,7 +82,7 @@ def test_a_checkpoint_that_is_outrun_rests_less_and_not_at_all_before_slices_gro
 
 def test_a_checkpoint_writes_as_much_in_each_second_while_the_load_is_steady() -> None:
     """It took most of the disk at its end for what had come while it was slow: commits waited."""
-    world, seconds_each, pushed_each = World(), 5e-6, 20e-6
+    world, seconds_each, pushed_each = World(), 5e-6, 40e-6
     push_large(world, 20_000)
     checkpoint = Checkpoint(world.shard, KeySegments(1))
     now, passes, pass_began, owed = 0.0, 0, 0.0, 0.0
@@ -92,7 +93,7 @@ def test_a_checkpoint_writes_as_much_in_each_second_while_the_load_is_steady() -
             passes, pass_began = progress.passes, now
         took = len(piece.rows) * seconds_each
         written[int(now / 0.1)] += len(piece.rows)
-        grown = round(ROOM * now)
+        grown = ROOM * round(now / pushed_each) // 40_000
         elapsed = now + took - pass_began
         took += rest_after(took, grown=grown, room=ROOM, progress=progress, elapsed=elapsed)
         now += took
