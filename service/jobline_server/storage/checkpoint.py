@@ -46,8 +46,8 @@ _NEARLY = 5 / 4
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a pass is, in notes: how many it has taken, and how many came meanwhile. `outrun` is
-    how many passes came too late to shrink.
+    """How far a pass is, the one of this number, in notes: how many it has taken, and how many came
+    meanwhile. `outrun` is how many passes before it came too late to shrink.
     """
 
     passes: int
