@@ -66,6 +66,7 @@ class TimerLoop:
         core.next_tick = Now(now.wall_ms + wait_ms, now.mono_ms + wait_ms)
         core.timers.clear()
         core.timers_rest = wait_ms > TIMER_CHECK_MS
+        # A rest alone is long enough to end at a tick: what is due is never late by it.
         is_woken = await is_set_by_tick(core.timers, wait_ms / 1_000)
         core.timers_rest = False
         return is_woken
