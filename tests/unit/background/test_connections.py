@@ -24,14 +24,14 @@ class Port:
 
     def __init__(self, stack: ExitStack) -> None:
         self._stack = stack
-        self._listener = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=512))
+        # At all addresses: the ends of the clients, in this process too, get no port of its number.
+        self._listener = stack.enter_context(socket.create_server(("", 0), backlog=512))
         self.number: int = self._listener.getsockname()[1]
 
     def connect(self, host: str = MOST) -> socket.socket:
         """Returns the client's end of a connection from a host."""
-        address = self._listener.getsockname()
         client = self._stack.enter_context(
-            socket.create_connection(address, timeout=5, source_address=(host, 0))
+            socket.create_connection(("127.0.0.1", self.number), 5, source_address=(host, 0))
         )
         self._stack.enter_context(self._listener.accept()[0])
         return client
