@@ -10,6 +10,9 @@ from jobline._interrupts import end_quietly
 def main() -> int:
     """Runs a server; returns the exit code."""
     end_quietly()
+    from jobline_server.memory import stop_collecting  # noqa: PLC0415
+
+    stop_collecting()
     # All that takes time to import.
     from jobline_server.cli.plain import serve  # noqa: PLC0415
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from jobline_server.cli.described import flag_of, help_of, is_switch, metavar_of
 from jobline_server.config import ConfigurationError, Settings, load_settings
-from jobline_server.memory import stop_collecting
 
 USAGE = "python -m jobline_server [-h] [--config PATH] [--SETTING VALUE] …"
 DESCRIPTION = (
@@ -23,7 +22,6 @@ def serve(arguments: list[str] | None = None) -> int:
     # Before grpc is imported: its core would write lines about garbage sent to the port to stderr,
     # past the log.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
-    stop_collecting()
     from jobline_server.serving import EXIT_CANNOT_START, run
 
     flags = vars(make_parser().parse_args(arguments))
