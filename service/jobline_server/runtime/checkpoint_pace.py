@@ -68,8 +68,7 @@ class Share:
         self._room = room
         self._hurry = hurry
         self._began = core.slots.journal_bytes()
-        self._passes = 0
-        self._pass_began = 0.0
+        self._pass = PassTime()
 
     async def write(
         self,
@@ -89,12 +88,26 @@ class Share:
         await asyncio.sleep(0)
         grown = self._core.slots.journal_bytes() - self._began
         now = None if progress is None else progress()
-        if now is not None and now.passes != self._passes:
-            self._passes, self._pass_began = now.passes, began
-        elapsed = time.monotonic() - self._pass_began
+        elapsed = self._pass.elapsed(now, began, time.monotonic()) if now else 0.0
         rest = rest_after(took, grown=grown, room=self._room, progress=now, elapsed=elapsed)
         await self._hurry.begins_within(rest)
         return outcome
+
+
+class PassTime:
+    """How long the pass of a checkpoint goes on."""
+
+    def __init__(self) -> None:
+        self._passes = 0
+        self._began = 0.0
+
+    def elapsed(self, progress: Progress, began: float, now: float) -> float:
+        """Returns for how many seconds the pass has gone on, after a write that went on from
+        `began` to `now` and made this progress.
+        """
+        if progress.passes != self._passes:
+            self._passes, self._began = progress.passes, began
+        return now - self._began
 
 
 def rest_after(

@@ -15,6 +15,7 @@ from jobline_server.runtime.checkpoint_pace import (
     STOP_SECONDS,
     GivenUp,
     Hurry,
+    PassTime,
     Share,
     rest_after,
 )
@@ -85,16 +86,14 @@ def test_a_checkpoint_writes_as_much_in_each_second_while_the_load_is_steady() -
     world, seconds_each, pushed_each = World(), 5e-6, 40e-6
     push_large(world, 20_000)
     checkpoint = Checkpoint(world.shard, KeySegments(1))
-    now, passes, pass_began, owed = 0.0, 0, 0.0, 0.0
+    now, owed, pass_time = 0.0, 0.0, PassTime()
     written = Counter[int]()
     while piece := checkpoint.slice():
         progress = checkpoint.progress
-        if progress.passes != passes:
-            passes, pass_began = progress.passes, now
         took = len(piece.rows) * seconds_each
         written[int(now / 0.1)] += len(piece.rows)
         grown = ROOM * round(now / pushed_each) // 40_000
-        elapsed = now + took - pass_began
+        elapsed = pass_time.elapsed(progress, now, now + took)
         took += rest_after(took, grown=grown, room=ROOM, progress=progress, elapsed=elapsed)
         now += took
         owed += took / pushed_each
@@ -110,17 +109,14 @@ def test_a_shard_that_changes_fast_does_not_outrun_its_checkpoint() -> None:
     push_large(world, 20_000)
     changed, seconds_each = cycle(world.shard.jobs), 5e-6
     checkpoint = Checkpoint(world.shard, KeySegments(1))
-    largest, passes, elapsed = 0, 0, 0.0
+    now, largest, pass_time = 0.0, 0, PassTime()
     while piece := checkpoint.slice():
         largest = max(largest, len(piece.rows))
         took = len(piece.rows) * seconds_each
         progress = checkpoint.progress
-        if progress.passes != passes:
-            passes, elapsed = progress.passes, 0.0
-        elapsed += took
-        rest = rest_after(took, grown=0, room=ROOM, progress=progress, elapsed=elapsed)
-        elapsed += rest
-        took += rest
+        elapsed = pass_time.elapsed(progress, now, now + took)
+        took += rest_after(took, grown=0, room=ROOM, progress=progress, elapsed=elapsed)
+        now += took
         again = list(islice(changed, int(took / seconds_each / 5)))
         world.shard.changes.jobs.to_write.add_many(again, None)
     assert largest <= 2 * SLICE_ITEMS
