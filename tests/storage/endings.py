@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from array import array
+
 from jobline_server.engine.endings import JobsEnded, RunsEnded
 from jobline_server.engine.job import Job
 from jobline_server.engine.lot import Lot
@@ -22,7 +24,7 @@ def lot_of(first_id, count, size=1, queue=QUEUE, options=DEFAULT_OPTIONS):
 
 def runs(lot, *pieces, state=COMPLETED, ended_ms=1_000, delivery=9, worker="w", kept=True):
     """Members of a lot ended: `pieces` are (first id, count)."""
-    starts, counts = [start for start, _ in pieces], [count for _, count in pieces]
+    starts, counts = array("q", (start for start, _ in pieces)), [count for _, count in pieces]
     return RunsEnded(lot, state, starts, counts, ended_ms, delivery, worker, kept)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import replace
 
 import pytest
@@ -234,7 +235,7 @@ def test_an_error_that_was_written_twice_is_read():
 def ended_run(state: JobState = JobState.COMPLETED) -> RunsEnded:
     payloads = Payloads.of([b"%d" % index for index in range(10)])
     lot = Lot(100, QUEUE, JobOptions(name="mail"), payloads, pushed_ms=7, run_at_ms=0)
-    return RunsEnded(lot, state, [102], [4], 1_000, 9, "w", True)
+    return RunsEnded(lot, state, array("q", (102,)), [4], 1_000, 9, "w", True)
 
 
 def test_job_comes_back_from_the_midst_of_a_run():

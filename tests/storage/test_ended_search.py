@@ -4,6 +4,8 @@ others.
 
 from __future__ import annotations
 
+from array import array
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -36,7 +38,7 @@ def row_of_job(options: JobOptions, ties: Ties = NO_TIES, payload: bytes = b"x")
 
 def row_of_run(lot: Lot) -> EndedRow:
     count = len(lot.payloads)
-    ending = RunsEnded(lot, JobState.COMPLETED, [7], [count], 900, 1, "w", kept=True)
+    ending = RunsEnded(lot, JobState.COMPLETED, array("q", (7,)), [count], 900, 1, "w", kept=True)
     return EndedRow(7, count, "q", "", 5, 900, 0, "", "", encode_ended_run(ending, 7, count))
 
 

@@ -9,6 +9,7 @@ any more, or their lot, whose options and payloads never change.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -45,12 +46,13 @@ class Ended:
 class RunsEnded:
     """Members of one lot that ended in the same way, as runs of ids. `delivery`, `worker`,
     `version` and `leased_ms` are those of their lease, 0 and "" if they were never leased. `before`
-    is the state that all of them were in.
+    is the state that all of them were in. The ids of the runs are one block of memory: they are
+    read by several, after a commit, when what objects they were is in no cache any more.
     """
 
     lot: Lot
     state: JobState
-    starts: list[int]
+    starts: array[int]
     counts: list[int]
     ended_ms: int
     delivery: int

@@ -39,15 +39,20 @@ class Rows:
         *,
         are_shared: bool = False,
     ) -> None:
-        if counts and counts.count(1) == len(counts):
+        total = (len(starts) or 1) if counts is None else sum(counts)
+        if total == len(starts):
             counts = None  # jobs that were acked in any order
         self.at = at
         self.columns = columns
         self.are_shared = are_shared
         # Not as objects: these would be all over the memory by the time they are encoded.
-        self.starts = np.fromiter(starts, np.int64, len(starts))
+        self.starts = (
+            np.frombuffer(starts, np.int64)
+            if type(starts) is array and starts
+            else np.fromiter(starts, np.int64, len(starts))
+        )
         self.counts = counts
-        self.total = (len(starts) or 1) if counts is None else sum(counts)
+        self.total = total
         self.memory_bytes = ROWS_BYTES
 
     def measure(self) -> int:

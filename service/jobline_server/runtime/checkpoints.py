@@ -155,9 +155,10 @@ class Checkpoints:
                 await self._ended.writer.sync()
             await self._prepare_history(slot)
             await self._stage(checkpoint, slot, share)
-            # Most of what ended is durable before commits have to wait for the rest of it.
-            await self._ended.writer.sync()
             await self._prepare_history(slot)
+            # Most of what ended is durable before commits have to wait for the rest of it. Last: of
+            # what completes until then, that is written again which a queue keeps.
+            await self._ended.writer.sync()
             async with commits.exclusive:
                 await self._finish(checkpoint, slot)
             await self._truncate(slot, share)

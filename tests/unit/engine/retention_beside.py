@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -105,7 +106,7 @@ class _EndedBeside:
 def _one_by_one(ending: Ending) -> Iterator[Ending]:
     if isinstance(ending, RunsEnded):
         for job_id in ending.ids():
-            yield replace(ending, starts=[job_id], counts=[1])
+            yield replace(ending, starts=array("q", (job_id,)), counts=[1])
     else:
         yield ending
 

@@ -99,7 +99,7 @@ def test_results_are_kept_with_their_jobs(world, held):
     ids = [job_id for job_id, _ in held]
     world.ack(held, {ids[0]: b"first", ids[2]: b"third"})
     ended = take_endings(world.shard)
-    runs = [(one.starts, one.counts) for one in ended if isinstance(one, RunsEnded)]
+    runs = [(one.starts.tolist(), one.counts) for one in ended if isinstance(one, RunsEnded)]
     assert runs == [([ids[1], ids[3]], [1, 2]), ([ids[5]], [3])]
     results = {
         i: one.results for one in ended if not isinstance(one, RunsEnded) for i in one.results

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from array import array
+
 import pytest
 
 from jobline_server.engine.endings import EndedChange, JobsEnded, RunsEnded
@@ -50,7 +52,7 @@ def test_members_that_completed_share_one_ending(world, run):
     [ended] = complete(world, (run + 2, 1), (run, 1))
     lot = world.shard.lots.find(run)
     expected = RunsEnded(
-        lot, COMPLETED, [run + 2, run], [1, 1], WALL_MS, FIRST_DELIVERY, "w1", True
+        lot, COMPLETED, array("q", (run + 2, run)), [1, 1], WALL_MS, FIRST_DELIVERY, "w1", True
     )
     assert ended == expected
     assert (world.counts(), world.queue().kept()) == ((0, 0, 2), {COMPLETED: 2})
@@ -71,7 +73,7 @@ def test_member_with_a_result_ends_as_a_job_of_its_own(world, run):
     assert (record.id, record.result, record.delivery) == (run, b"r", FIRST_DELIVERY)
     assert (record.worker, single.jobs[0].state) == ("w1", COMPLETED)
     assert isinstance(rest, RunsEnded)
-    assert (rest.starts, rest.counts) == ([run + 1], [3])
+    assert (rest.starts.tolist(), rest.counts) == ([run + 1], [3])
 
 
 def test_members_that_all_left_results_are_no_runs(world, run):
@@ -97,7 +99,7 @@ def test_jobs_that_would_be_removed_are_kept_while_others_wait_for_them(world):
     world.lease()
     kept, gone, awaited, rest = complete(world, (in_lot, 4), (alone, 1), (removed, 1))
     assert [job.id for job in awaited.jobs] == [in_lot + 1]
-    assert (rest.starts, rest.counts, rest.kept) == ([in_lot, in_lot + 2], [1, 2], False)
+    assert (rest.starts.tolist(), rest.counts, rest.kept) == ([in_lot, in_lot + 2], [1, 2], False)
     assert [job.id for job in kept.jobs] == [alone]
     assert [job.id for job in gone.jobs] == [removed]
     assert [(ended.kept, ended.for_readers) for ended in (awaited, kept, gone)] == [

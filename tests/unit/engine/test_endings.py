@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from array import array
+
 from jobline_server.engine.endings import JobsEnded, RunsEnded
 from jobline_server.engine.job import Job
 from jobline_server.engine.lot import Lot
@@ -16,7 +18,9 @@ ERROR = JobError("E", "no")
 def test_ended_runs_name_every_job_and_its_payload():
     payloads = Payloads.of([b"0", b"1", b"2", b"3", b"4"])
     lot = Lot(100, QUEUE, DEFAULT_OPTIONS, payloads, pushed_ms=0, run_at_ms=0)
-    ended = RunsEnded(lot, JobState.COMPLETED, [100, 103], [2, 1], 9, 1, "w1", kept=True)
+    ended = RunsEnded(
+        lot, JobState.COMPLETED, array("q", (100, 103)), [2, 1], 9, 1, "w1", kept=True
+    )
     assert list(ended.ids()) == [100, 101, 103]
     assert list(ended.payloads(100, 2)) == [b"0", b"1"]
     assert list(ended.payloads(103, 1)) == [b"3"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
@@ -123,7 +124,8 @@ def _complete_members(
             starts, counts = [start for start, _ in rest], [count for _, count in rest]
     if starts:
         delivery, worker = lease.delivery, lease.holder.worker
-        ended = RunsEnded(lot, state, starts, counts, at_ms, delivery, worker, kept)
+        ids = array("q", starts)
+        ended = RunsEnded(lot, state, ids, counts, at_ms, delivery, worker, kept)
         ended.leased_ms, ended.version = lease.leased_ms, lease.holder.version
         shard.effects.append(ended)
     count_run_ended(shard, lease, total)
@@ -256,7 +258,8 @@ def end_members(shard: ShardState, first_id: int, count: int, move: Move, at_ms:
     queue, state = lot.queue, live(before, move, first_id)
     kept = is_kept(queue, lot, state)
     _count_ended(queue, state, count, kept=kept)
-    ended = RunsEnded(lot, state, [first_id], [count], at_ms, 0, "", kept, before)
+    ids = array("q", (first_id,))
+    ended = RunsEnded(lot, state, ids, [count], at_ms, 0, "", kept, before)
     shard.effects.append(ended)
     drop_members(shard, lot, count, lot.payloads.bytes_of(first_id - lot.first_id, count))
     return queue
