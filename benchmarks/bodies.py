@@ -18,9 +18,9 @@ QUEUE = "bench"
 NAMES = 20
 
 
-def plain(count: int, queue: str = QUEUE) -> bytes:
+def plain(count: int, queue: str = QUEUE, payload: bytes = PAYLOAD) -> bytes:
     """A push of plain jobs: they share all options, so the server keeps them as one lot."""
-    return jobs.PushRequest(queue=queue, payloads=[PAYLOAD] * count).SerializeToString()
+    return jobs.PushRequest(queue=queue, payloads=[payload] * count).SerializeToString()
 
 
 def rows(count: int, queue: str = QUEUE) -> bytes:

@@ -8,7 +8,9 @@ server does, while one more caller sees how it is refused. What is accepted must
 than usual, the server must not grow, and afterwards all must be as usual.
 
 What is sustainable, what is usual and the overload have a server of their own each: where one keeps
-ten million jobs more than another, it would be measured how the machine finds memory for them.
+ten million jobs more than another, it would be measured how the machine finds memory for them. For
+the same reason payloads are small, as those of jobs that name what to work on: it is calls that are
+too many, and some guests get memory from their host a page at a time.
 
 A refusal costs the transport what any call costs it. So there are two loads: calls of many jobs,
 most of whose cost is spared where they are refused, and of one, where it is not.
@@ -35,8 +37,9 @@ from benchmarks.h2load import Callers, LoadFailed
 from benchmarks.latency import percentiles
 from benchmarks.open_loop import Connection, Offered, connect, offer
 
-# Jobs of each call.
+# Jobs of each call, and their payload.
 A_CALL = (100, 1)
+PAYLOAD = bodies.PAYLOAD[:10]
 CONNECTIONS = 8
 WARM_RATE = 100.0
 CALLERS = Callers(CONNECTIONS, 64 // CONNECTIONS)
@@ -51,7 +54,7 @@ STORED_MAX = 10_000_000
 # by the calls that are open, which are bounded, and must be flat from then on: after this share.
 FLAT_AFTER = 1 / 6
 GROWTH_BYTES_MAX = 64 << 20
-JOB_BYTES_MAX = 200
+JOB_BYTES_MAX = 100 + len(PAYLOAD)
 # Of a hundred calls at the usual rate.
 REFUSED_MAX = 1.0
 DETAILS = "grpc-status-details-bin"
@@ -68,7 +71,7 @@ async def overload(bench: Bench) -> None:
 
 async def _overload(bench: Bench, jobs: int, certificate: Certificate | None) -> None:
     long = SECONDS / 10 if bench.quick else SECONDS
-    message = bodies.plain(jobs)
+    message = bodies.plain(jobs, payload=PAYLOAD)
     async with bench.server("native", certificate=certificate) as server:
         rate = SUSTAINABLE * await _capacity(bench, server, message, jobs, long / 2)
     usually = min(long, STORED_MAX / jobs / rate)
@@ -103,7 +106,8 @@ async def _overload(bench: Bench, jobs: int, certificate: Certificate | None) ->
 @asynccontextmanager
 async def _loaded(bench: Bench, jobs: int, certificate: Certificate | None) -> AsyncIterator[Load]:
     """A server and the connections to it, warm: each has carried a few calls."""
-    message, context = bodies.plain(jobs), certificate.context if certificate else None
+    message = bodies.plain(jobs, payload=PAYLOAD)
+    context = certificate.context if certificate else None
     async with bench.server("native", certificate=certificate) as server:
         connections = await connect(server.address, bodies.PUSH, message, CONNECTIONS, context)
         load = Load(server, connections, message, jobs)
