@@ -71,9 +71,8 @@ async def overload(bench: Bench) -> None:
 
 async def _overload(bench: Bench, jobs: int, certificate: Certificate | None) -> None:
     long = SECONDS / 10 if bench.quick else SECONDS
-    message = bodies.plain(jobs, payload=PAYLOAD)
     async with bench.server("native", certificate=certificate) as server:
-        rate = SUSTAINABLE * await _capacity(bench, server, message, jobs, long / 2)
+        rate = SUSTAINABLE * await _capacity(bench, server, jobs, long / 2)
     usually = min(long, STORED_MAX / jobs / rate)
     async with _loaded(bench, jobs, certificate) as load:
         normal = await load.offer(rate, usually)
@@ -106,8 +105,7 @@ async def _overload(bench: Bench, jobs: int, certificate: Certificate | None) ->
 @asynccontextmanager
 async def _loaded(bench: Bench, jobs: int, certificate: Certificate | None) -> AsyncIterator[Load]:
     """A server and the connections to it, warm: each has carried a few calls."""
-    message = bodies.plain(jobs, payload=PAYLOAD)
-    context = certificate.context if certificate else None
+    message, context = _message(jobs), certificate.context if certificate else None
     async with bench.server("native", certificate=certificate) as server:
         connections = await connect(server.address, bodies.PUSH, message, CONNECTIONS, context)
         load = Load(server, connections, message, jobs)
@@ -117,10 +115,13 @@ async def _loaded(bench: Bench, jobs: int, certificate: Certificate | None) -> A
             one.close()
 
 
-async def _capacity(
-    bench: Bench, server: Running, message: bytes, jobs: int, seconds: float
-) -> float:
+def _message(jobs: int) -> bytes:
+    return bodies.plain(jobs, payload=PAYLOAD)
+
+
+async def _capacity(bench: Bench, server: Running, jobs: int, seconds: float) -> float:
     """Returns the calls a second of callers that wait for their replies, for so long or longer."""
+    message = _message(jobs)
     best = await bench.push_rate(server, message, jobs=jobs, callers=CALLERS) / jobs
     calls = round(best * seconds)
     return await post_counted(server, message, jobs=jobs, calls=calls, callers=CALLERS)

@@ -46,8 +46,8 @@ class Ended:
 class RunsEnded:
     """Members of one lot that ended in the same way, as runs of ids. `delivery`, `worker`,
     `version` and `leased_ms` are those of their lease, 0 and "" if they were never leased. `before`
-    is the state that all of them were in. The ids of the runs are one block of memory: they are
-    read by several, after a commit, when what objects they were is in no cache any more.
+    is the state that all of them were in. The `starts` are one block of memory: several
+    read them after a commit, when an object for each would be in no cache any more.
     """
 
     lot: Lot

@@ -137,8 +137,8 @@ def ids_of(rows: Sequence[Rows]) -> tuple[Any, Any]:
         return starts, None
     counts = np.ones(len(starts), np.int64)
     are_longer = np.repeat(list(map(bool, longer)), [len(each.starts) for each in rows])
-    each = chain.from_iterable(filter(None, longer))
-    counts[are_longer] = np.fromiter(each, np.int64, np.count_nonzero(are_longer))
+    lengths = chain.from_iterable(filter(None, longer))
+    counts[are_longer] = np.fromiter(lengths, np.int64, np.count_nonzero(are_longer))
     return starts, counts
 
 

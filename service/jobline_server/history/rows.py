@@ -46,11 +46,8 @@ class Rows:
         self.columns = columns
         self.are_shared = are_shared
         # Not as objects: these would be all over the memory by the time they are encoded.
-        self.starts = (
-            np.frombuffer(starts, np.int64)
-            if type(starts) is array and starts
-            else np.fromiter(starts, np.int64, len(starts))
-        )
+        # An array is taken as it is.
+        self.starts = np.asarray(starts, np.int64)
         self.counts = counts
         self.total = total
         self.memory_bytes = ROWS_BYTES

@@ -156,8 +156,8 @@ class Checkpoints:
             await self._prepare_history(slot)
             await self._stage(checkpoint, slot, share)
             await self._prepare_history(slot)
-            # Most of what ended is durable before commits have to wait for the rest of it. Last: of
-            # what completes until then, that is written again which a queue keeps.
+            # Most of what ended is durable before commits have to wait for the rest of it. Just
+            # before: what completes in between is written too, up to as many as a queue keeps.
             await self._ended.writer.sync()
             async with commits.exclusive:
                 await self._finish(checkpoint, slot)
