@@ -13,6 +13,7 @@ from jobline_server.engine.payloads import Payloads
 from jobline_server.engine.values import DEFAULT_OPTIONS, AckLevel, JobState
 from jobline_server.runtime import checkpoint_pace, checkpoints
 from jobline_server.runtime.clock import ManualClock
+from jobline_server.runtime.ended.writer import EndedWriter
 from jobline_server.runtime.runtime import Runtime
 from jobline_server.storage.store import DiskFull
 from tests.unit.runtime.commits.test_commits import a_moment
@@ -116,3 +117,40 @@ async def test_a_stop_without_time_begins_no_checkpoint(
     await pushed(runtime)
     runtime.stop_waiting()
     assert await runtime.checkpoints.take_due(everything=True) == 0
+
+
+class Told:
+    """A history that has nothing to store, and tells when it is asked to."""
+
+    def __init__(self, steps: list[str]) -> None:
+        self._steps = steps
+
+    def holds(self, _shard: int) -> bool:
+        return False
+
+    def give_up(self, _shard: int) -> None:
+        raise AssertionError("nothing is held")
+
+    async def prepare(self, _shard: int) -> None:
+        self._steps.append("prepare")
+
+    async def finish(self, _shard: int) -> None:
+        self._steps.append("finish")
+
+
+async def test_the_history_is_stored_before_what_ended_is_written_for_the_last_time_but_one(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes a while. After it, as many completed jobs as a queue keeps were written again."""
+    steps: list[str] = []
+    sync = EndedWriter.sync
+
+    async def told(writer: EndedWriter) -> None:
+        steps.append("sync")
+        await sync(writer)
+
+    monkeypatch.setattr(EndedWriter, "sync", told)
+    runtime.checkpoints.history = Told(steps)
+    await pushed(runtime)
+    assert await runtime.checkpoints.take_due(everything=True) == 1
+    assert steps == ["prepare", "prepare", "sync", "sync", "finish"]
