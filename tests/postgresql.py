@@ -28,8 +28,10 @@ def postgresql() -> Iterator[str]:
     """Runs a server; yields what `psycopg.connect` takes. fsync is off: tests kill no database."""
     folder = programs()
     assert folder is not None, MISSING
-    # PostgreSQL refuses to run as root; Debian's package has made a user for it.
+    # PostgreSQL refuses to run as root; Debian's package has made a user for it. A program changes
+    # to it, as `subprocess.run(user=...)` forks: gRPC's handlers of a fork crash now and then.
     user = "postgres" if os.geteuid() == 0 else None
+    as_user = ["setpriv", f"--reuid={user}", "--clear-groups"] if user is not None else []
     with tempfile.TemporaryDirectory(prefix="jobline-pg-", ignore_cleanup_errors=True) as base:
         if user is not None:
             shutil.chown(base, user)
@@ -37,9 +39,8 @@ def postgresql() -> Iterator[str]:
 
         def run(program: str, *arguments: str) -> None:
             subprocess.run(
-                [folder / program, "-D", data, *arguments],
+                [*as_user, folder / program, "-D", data, *arguments],
                 check=True,
-                user=user,
                 cwd=base,
                 stdout=subprocess.DEVNULL,
                 timeout=120,
