@@ -15,7 +15,7 @@ from jobline_server.engine.batch_table import BatchTable
 from jobline_server.engine.changes import Bundle, Changes
 from jobline_server.engine.clocks import LeaseClocks
 from jobline_server.engine.closed_groups import ClosedGroups
-from jobline_server.engine.delayed import Delayed, Entry
+from jobline_server.engine.delayed import DelayedJobs, Entry
 from jobline_server.engine.dependencies import Dependencies
 from jobline_server.engine.effects import Effect, QueueWoken, Revoked
 from jobline_server.engine.expiring import Expiring
@@ -89,7 +89,7 @@ class ShardState:
         # Those of the server take over when the shard is open.
         self.limiters = Limiters()
         self.clocks = LeaseClocks()
-        self.delayed = Delayed()
+        self.delayed = DelayedJobs()
         self.expiring = Expiring()
         self.gates = GateTimers()
         self.sticky = StickyJobs()

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jobline_server.engine import delayed as module
+from jobline_server.engine import limits
 from jobline_server.engine.commands import ReleaseItem
 from jobline_server.engine.decide.admin import decide_cancel, decide_delete_waiting, decide_promote
 from jobline_server.engine.decide.queues import decide_delete_queue
-from jobline_server.engine.delayed import Delayed
+from jobline_server.engine.delayed import STRETCH_MS, Delayed, DelayedJobs
 from jobline_server.engine.limits import DAY_MS
 
 entries = st.tuples(st.integers(0, 9), st.integers(0, 9))
@@ -72,6 +76,75 @@ def test_nothing_waits_at_first():
     delayed = Delayed()
     delayed.sweep(5, lambda *_: False)
     assert (len(delayed), delayed.first_ms(), delayed.pop_due(10**15)) == (0, None, None)
+
+
+def pop_all(delayed, wall_ms, count):
+    """Takes all that is due, `count` at a time."""
+    popped = []
+    while due := delayed.pop_many_due(wall_ms, count):
+        assert len(due) <= count
+        popped += due
+    return popped
+
+
+@given(
+    st.sets(st.tuples(st.integers(0, 1_000), st.integers(0, 99)), max_size=60),
+    st.integers(1, 9),
+    st.integers(0, 1_000),
+    st.integers(0, 60),
+)
+def test_jobs_that_are_overdue_together_trade_places_within_a_tenth_of_a_second(
+    found, count, wall_ms, swept
+):
+    """Each comes once, none before its time, and no more than a slice in their exact order."""
+    delayed = DelayedJobs()
+    for entry in found:
+        delayed.add(*entry)
+    delayed.sweep(swept, lambda *_: True)
+    due = sorted(entry for entry in found if entry[0] <= wall_ms)
+    first = delayed.pop_many_due(wall_ms, count)
+    assert first == due[:count]
+    left = found.difference(first)
+    assert (len(delayed), set(delayed)) == (len(left), left)
+    popped = first + pop_all(delayed, wall_ms, count)
+    assert sorted(popped) == due
+    latest_ms = 0
+    for at_ms, _ in popped:
+        assert latest_ms - at_ms <= STRETCH_MS
+        latest_ms = max(latest_ms, at_ms)
+    assert set(delayed) == found.difference(due)
+    assert delayed.first_ms() == min((at_ms for at_ms, _ in set(delayed)), default=None)
+
+
+@pytest.mark.parametrize("gathered_max", [1_000_000, 400])
+def test_many_that_are_overdue_come_in_the_order_of_their_pushes(monkeypatch, gathered_max):
+    """Pushed in hundreds, of which one is due at each moment: by time, each id is a hundred away
+    from the one before it.
+    """
+    monkeypatch.setattr(module, "GATHERED_MAX", gathered_max)
+    delayed = DelayedJobs()
+    for number in range(10_000):
+        delayed.add(number % 100, number)
+    popped = [first_id for _, first_id in pop_all(delayed, 100, 100)]
+    assert sorted(popped) == list(range(10_000))
+    turns = sum(one > next_one for one, next_one in itertools.pairwise(popped))
+    # A gathered stretch is twice as long as the one before it, up to the bound.
+    assert turns <= (8 if gathered_max > 10_000 else 10_000 // gathered_max + 8)
+
+
+def test_what_is_cancelled_while_it_is_overdue_does_not_come(world, monkeypatch):
+    """It is skipped when it is its turn, as before it was due; the others come, all of them."""
+    monkeypatch.setattr(limits, "SLICE_DUE", 2)
+    ids = [world.row(delay_ms=1_000 + number % 3) for number in range(12)]
+    assert world.tick(1_002)
+    assert world.shard.delayed.first_ms() <= world.now.wall_ms
+    cancel(world, ids[-1])
+    cancel(world, ids[-2])
+    world.check()
+    while world.tick():
+        world.check()
+    assert sorted(world.ids()) == ids[:-2]
+    assert world.shard.delayed.first_ms() is None
 
 
 def cancel(world, job_id):

@@ -102,8 +102,8 @@ def _waits_of_clocks(shard: ShardView, now: Now) -> list[int]:
 
 
 def _make_due_ready(shard: ShardView, now: Now) -> bool:
-    """Makes a slice of the due SCHEDULED jobs READY, in the order of their time; returns whether
-    more are due.
+    """Makes a slice of the due SCHEDULED jobs READY, in the order in which `DelayedJobs` has them;
+    returns whether more are due.
     """
     delayed = shard.delayed
     ready = _Ready(now)
