@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from contextlib import suppress
-from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -132,14 +131,15 @@ def ids_of(rows: Sequence[Rows]) -> tuple[Any, Any]:
     one.
     """
     starts = np.concatenate([each.starts for each in rows])
-    longer = [each.counts for each in rows]
-    if not any(longer):
+    if all(each.counts is None for each in rows):
         return starts, None
-    counts = np.ones(len(starts), np.int64)
-    are_longer = np.repeat(list(map(bool, longer)), [len(each.starts) for each in rows])
-    lengths = chain.from_iterable(filter(None, longer))
-    counts[are_longer] = np.fromiter(lengths, np.int64, np.count_nonzero(are_longer))
-    return starts, counts
+    counts = np.concatenate(
+        [
+            np.ones(len(each.starts), np.uint8) if each.counts is None else each.counts
+            for each in rows
+        ]
+    )
+    return starts, counts.astype(np.int64)
 
 
 def nested_of(name: str, rows: Sequence[Rows]) -> Nested:

@@ -48,7 +48,7 @@ class Rows:
         # Not as objects: these would be all over the memory by the time they are encoded.
         # An array is taken as it is.
         self.starts = np.asarray(starts, np.int64)
-        self.counts = counts
+        self.counts: Any = None if counts is None else _numbers_of(counts)
         self.total = total
         self.memory_bytes = ROWS_BYTES
 
@@ -67,6 +67,16 @@ class Rows:
                 memory_bytes += _held_bytes([value])
         self.memory_bytes = memory_bytes
         return memory_bytes
+
+
+def _numbers_of(counts: Sequence[int]) -> Any:
+    """Returns an array of counts, which are small if there are many: so bytes do, and are made in
+    a third of the time.
+    """
+    try:
+        return np.frombuffer(bytes(list(counts)), np.uint8)
+    except ValueError:
+        return np.array(counts, np.int64)
 
 
 def _held_bytes(values: list[Any]) -> int:

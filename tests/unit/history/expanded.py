@@ -9,7 +9,7 @@ from jobline_server.history.rows import Later, Rows, Sizes
 
 
 def ids_of(rows: Rows) -> list[int]:
-    counts = [1] * len(rows.starts) if rows.counts is None else rows.counts
+    counts = [1] * len(rows.starts) if rows.counts is None else rows.counts.tolist()
     runs = zip(rows.starts.tolist(), counts, strict=True)
     return [job_id for start, count in runs for job_id in range(start, start + count)]
 
