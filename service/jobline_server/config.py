@@ -267,7 +267,7 @@ def load_settings(flags: Mapping[str, Any] | None = None, file: Path | None = No
             variable = f"{PREFIX}{name}".upper()
             if name in given:
                 return f"--{name.replace('_', '-')} {given[name]}"
-            if variable in os.environ:
+            if name in Settings.model_fields and variable in os.environ:
                 return f"{variable}={os.environ[variable]}"
             return in_file(name, value, file)
 

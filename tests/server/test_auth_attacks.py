@@ -19,6 +19,7 @@ from jobline.v1.job_service_pb2_grpc import JobServiceStub
 from jobline.v1.limiter_service_pb2_grpc import LimiterServiceStub
 from jobline_server.auth.api_keys import key_of
 from jobline_server.rpc.access import refusals
+from jobline_server.telemetry.few_lines import LINES_PER_SECOND
 from jobline_server.testing import RunningServer, running_server
 from tests.server import http_calls
 from tests.server.access import auth_file, channel_of, channel_with, key, of_verbs, role
@@ -130,14 +131,14 @@ async def test_refusals_fill_no_log(
     access = guarded.server.authentication.access
     assert access is not None
     seconds = 7.0
-    access.refusals._clock = lambda: seconds
+    access.refusals._lines._clock = lambda: seconds
     made_up = key_of(b"x" * 32)
     async with channel_with(guarded.address, ("authorization", f"Bearer {made_up}")) as channel:
         stub = JobServiceStub(channel)
         calls = [stub.Push(PUSH) for _ in range(100)]
         replies = await asyncio.gather(*calls, return_exceptions=True)
         assert all(isinstance(reply, aio.AioRpcError) for reply in replies)
-        assert len(lines) == refusals.LINES_PER_SECOND
+        assert len(lines) == LINES_PER_SECOND
         seconds = 8.0
         with pytest.raises(aio.AioRpcError):
             await stub.Push(PUSH)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import ssl
 from collections.abc import AsyncIterator
 from typing import Any
@@ -119,6 +120,26 @@ async def test_clients_show_certificates(mutual: RunningServer, authority: trust
         async with http(mutual, context_of(authority, bad)) as client:
             with pytest.raises(httpx.HTTPError):
                 await client.post(URL, json=BODY)
+
+
+async def test_handshakes_that_fail_are_counted(
+    mutual: RunningServer, authority: trustme.CA, transport: str
+) -> None:
+    """By reason, on both ports; grpcio says nothing of its own."""
+    good = authority.issue_cert("worker.example")
+    for bad in (None, trustme.CA().issue_cert("worker.example")):
+        assert await is_refused(secure_channel(mutual.address, credentials(authority, bad)))
+        async with http(mutual, context_of(authority, bad)) as client:
+            with pytest.raises(httpx.HTTPError):
+                await client.get("/metrics")
+    async with http(mutual, context_of(authority, good)) as client:
+        page = (await client.get("/metrics")).text
+    counted = dict(
+        re.findall(r'^jobline_tls_handshakes_failed_total{reason="(.*)"} (.*)$', page, re.MULTILINE)
+    )
+    assert set(counted) == {"CERTIFICATE_VERIFY_FAILED", "PEER_DID_NOT_RETURN_A_CERTIFICATE"}
+    for count in counted.values():
+        assert float(count) >= 2 if transport == "native" else float(count) == 1
 
 
 async def test_certificates_change_under_load(

@@ -15,11 +15,13 @@ import pytest
 import trustme
 
 from jobline_server.auth import tls_files
+from jobline_server.auth.handshake_failures import OTHER
 from jobline_server.auth.tls_files import TlsFiles
 from jobline_server.rpc.tls import handshakes
 from jobline_server.rpc.tls.callers import DoorCallers
 from jobline_server.rpc.tls.door import TlsDoor
 from jobline_server.rpc.tls.handshakes import BEGUN_AT_ONCE, Begin, Handshakes
+from jobline_server.telemetry.few_lines import LINES_PER_SECOND
 from tests.server.authorities import HOST, Files, context_of
 from tests.server.conftest import until
 
@@ -132,6 +134,38 @@ async def test_a_handshake_that_fails_is_not_the_next_ones_matter() -> None:
             with crowd_at(port, b"x", BEGUN_AT_ONCE + 1):
                 pass
         await until(lambda: len(begun) == 2 * (BEGUN_AT_ONCE + 1))
+
+
+async def test_handshakes_that_fail_are_logged_with_their_callers_a_few_a_second(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Anybody can fail as often as they like; who goes away without a word is no failure."""
+    lines: list[dict[str, Any]] = []
+    failed = 0
+
+    class Log:
+        def warning(self, what: str, **more: Any) -> None:
+            lines.append({"what": what, **more})
+
+    async def begin(accepted: socket.socket) -> None:
+        nonlocal failed
+        failed += 1
+        accepted.close()
+        raise OSError if failed == 1 else ssl.SSLError("wrong version number")
+
+    monkeypatch.setattr(handshakes, "LOG", Log())
+    async with taking(socket.socket(), begin) as port:
+        with crowd_at(port, b"x", 1):
+            await until(lambda: failed == 1)
+            assert lines == []
+        with crowd_at(port, b"x", 3 * LINES_PER_SECOND) as crowd:
+            peers = {f"ipv4:127.0.0.1:{one.getsockname()[1]}" for one in crowd}
+            await until(lambda: failed == 1 + 3 * LINES_PER_SECOND)
+    # The crowd may have come in two seconds.
+    assert LINES_PER_SECOND <= len(lines) <= 2 * LINES_PER_SECOND
+    assert {line["what"] for line in lines} == {"a handshake failed"}
+    assert {line["peer"] for line in lines} <= peers
+    assert lines[0]["reason"] == OTHER
 
 
 class Exhausted(socket.socket):

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final, Literal, Self
 
 from jobline_server.auth.file_marks import mark_of
+from jobline_server.auth.handshake_failures import HandshakeFailures
 
 FILE_BYTES_MAX = 1 << 20
 H2: Final = "h2"
@@ -64,6 +65,7 @@ class TlsFiles:
     def __init__(self, certificate: Path, key: Path, client_ca: Path | None) -> None:
         self._paths = (certificate, key, client_ca)
         self.reload_failures = 0
+        self.failures = HandshakeFailures()
         self._wrong = ""
         # Looked at before they are read: a change meanwhile is seen the next time.
         self._marks = self._look()
@@ -108,6 +110,7 @@ class TlsFiles:
     def _context_of(self, protocol: str) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.sslobject_class = self.failures.connections()
         # A key with a passphrase is refused: asking for one would wait for ever.
         context.load_cert_chain(self._paths[0], self._paths[1], password=lambda: b"")
         if protocol:

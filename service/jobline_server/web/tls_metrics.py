@@ -1,8 +1,8 @@
-"""Metrics of the server's certificate."""
+"""Metrics of the server's certificate, and of those who do not get on with it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -17,10 +17,22 @@ class Certificate(Protocol):
         """Returns when it ends, in seconds of wall time."""
 
 
+class Failures(Protocol):
+    """Handshakes that failed."""
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """Returns how many, by reason."""
+
+
 class Files(Protocol):
     """The files of the certificate."""
 
     reload_failures: int
+
+    @property
+    def failures(self) -> Failures:
+        """Returns the handshakes that failed."""
 
     @property
     def now(self) -> Certificate:
@@ -28,7 +40,7 @@ class Files(Protocol):
 
 
 class TlsCollector(Collector):
-    """Says when the certificate ends."""
+    """Says when the certificate ends, and which handshakes failed."""
 
     def __init__(self, files: Files) -> None:
         self._files = files
@@ -49,3 +61,11 @@ class TlsCollector(Collector):
             "Changes of the certificate's files that were not used, for what is wrong with them.",
             self._files.reload_failures,
         )
+        failed = CounterMetricFamily(
+            "jobline_tls_handshakes_failed",
+            "Handshakes that failed, by OpenSSL's reason; the transport grpcio counts none.",
+            labels=["reason"],
+        )
+        for reason, count in sorted(self._files.failures.counts.items()):
+            failed.add_metric([reason], count)
+        yield failed

@@ -15,11 +15,10 @@ from jobline_server.auth.grants import Caller
 from jobline_server.auth.refused import NotAuthenticated, Reason
 from jobline_server.rpc.access.asking import Denied
 from jobline_server.rpc.errors import Status, make_status
+from jobline_server.telemetry.few_lines import FewLines
 from jobline_server.telemetry.log import logger
 
 LOG = logger("access")
-
-LINES_PER_SECOND = 10
 
 
 class Refusals:
@@ -27,10 +26,7 @@ class Refusals:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self.counts: Counter[str] = Counter()
-        self._clock = clock
-        self._second = 0
-        self._lines = 0
-        self._left_out = 0
+        self._lines = FewLines(clock)
 
     def status_of(
         self, path: str, refused: NotAuthenticated | Denied, caller: Caller | None, peer: str
@@ -47,14 +43,9 @@ class Refusals:
         self, reason: Reason, path: str, principal: str, peer: str, verb: str = "", queue: str = ""
     ) -> None:
         self.counts[reason] += 1
-        second = int(self._clock())
-        if second != self._second:
-            self._second, self._lines = second, 0
-        if self._lines >= LINES_PER_SECOND:
-            self._left_out += 1
+        left_out = self._lines.next()
+        if left_out is None:
             return
-        self._lines += 1
-        left_out, self._left_out = self._left_out, 0
         LOG.warning(
             "refused",
             reason=reason.value,

@@ -14,7 +14,7 @@ from pathlib import Path
 from jobline_server.addresses import bind
 from jobline_server.auth.tls_files import H2, HANDSHAKE_SECONDS, TlsFiles, certificate_of
 from jobline_server.rpc.tls.callers import DoorCaller, DoorCallers
-from jobline_server.rpc.tls.handshakes import Handshakes
+from jobline_server.rpc.tls.handshakes import Handshakes, peer_name
 from jobline_server.rpc.tls.marks import Marker
 from jobline_server.telemetry.log import logger
 
@@ -178,7 +178,4 @@ class _Outside(_End):
 
 
 def _peer_of(transport: asyncio.BaseTransport) -> str:
-    """Returns the address of a caller, as gRPC writes it."""
-    address = transport.get_extra_info("peername") or ("unknown", 0)
-    host = address[0].removeprefix("::ffff:")
-    return f"ipv6:[{host}]:{address[1]}" if ":" in host else f"ipv4:{host}:{address[1]}"
+    return peer_name(transport.get_extra_info("peername") or ("unknown", 0))

@@ -10,10 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 from collections import deque
 from collections.abc import Awaitable, Callable
 
+from jobline_server.auth.handshake_failures import reason_of
 from jobline_server.auth.tls_files import HANDSHAKE_SECONDS
+from jobline_server.telemetry.few_lines import FewLines
 from jobline_server.telemetry.log import logger
 
 LOG = logger("tls")
@@ -40,6 +43,7 @@ class Handshakes:
         self._tasks: set[asyncio.Task[None]] = set()
         self._again: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
+        self._lines = FewLines(self._loop.time)
 
     def start(self) -> None:
         """Starts taking connections."""
@@ -63,7 +67,7 @@ class Handshakes:
     def _accept(self) -> None:
         for _ in range(ACCEPTED_AT_ONCE):
             try:
-                accepted, _ = self._listener.accept()
+                accepted, address = self._listener.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:  # no more descriptors: new connections wait
@@ -72,11 +76,11 @@ class Handshakes:
                 self._again = self._loop.call_later(AGAIN_SECONDS, self._watch)
                 return
             accepted.setblocking(False)
-            task = self._loop.create_task(self._serve(accepted))
+            task = self._loop.create_task(self._serve(accepted, address))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    async def _serve(self, accepted: socket.socket) -> None:
+    async def _serve(self, accepted: socket.socket, address: tuple[str, int]) -> None:
         is_begun = False
         try:
             async with asyncio.timeout(HANDSHAKE_SECONDS):
@@ -84,7 +88,12 @@ class Handshakes:
             await self._turn()
             is_begun = True
             await self._begin(accepted)
-        except OSError:  # TLS was not spoken, or not in time
+        except ssl.SSLError as error:
+            left_out = self._lines.next()
+            if left_out is not None:
+                why, peer = reason_of(error), peer_name(address)
+                LOG.warning("a handshake failed", reason=why, peer=peer, left_out=left_out)
+        except OSError:  # nothing came in time, or the caller went away
             pass
         finally:
             if not is_begun:
@@ -113,3 +122,9 @@ class Handshakes:
                 turn.set_result(None)
         if self._turns:
             self._loop.call_soon(self._begin_some)
+
+
+def peer_name(address: tuple[str, int]) -> str:
+    """Returns the address of a caller, as gRPC writes it."""
+    host = address[0].removeprefix("::ffff:")
+    return f"ipv6:[{host}]:{address[1]}" if ":" in host else f"ipv4:{host}:{address[1]}"
