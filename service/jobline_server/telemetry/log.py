@@ -10,6 +10,7 @@ import logging
 import sys
 from typing import IO, TYPE_CHECKING, Literal
 
+from jobline_server.telemetry.background_lines import BackgroundLines
 from jobline_server.telemetry.lean_structlog import structlog
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def configure_logging(
         logger_factory=structlog.stdlib.LoggerFactory(),
         cache_logger_on_first_use=False,
     )
-    handler = logging.StreamHandler(stream or sys.stderr)
+    handler = _handler() if stream is None else logging.StreamHandler(stream)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=shared,
@@ -56,6 +57,13 @@ def configure_logging(
     for name in QUIET:
         logging.getLogger(name).setLevel(max(logging.WARNING, root.level))
     logging.getLogger(GRPC_CORE).addFilter(_is_news)
+
+
+def _handler() -> logging.Handler:
+    try:
+        return BackgroundLines(sys.stderr.fileno())
+    except (AttributeError, OSError, ValueError):  # it is closed, or no file
+        return logging.StreamHandler(sys.stderr)
 
 
 def _is_news(record: logging.LogRecord) -> bool:
