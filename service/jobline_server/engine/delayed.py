@@ -111,13 +111,15 @@ class DelayedJobs(Delayed):
     they are gathered, and taken in the order of their pushes within a tenth of a second.
     """
 
-    __slots__ = ("_gathered", "_overdue")
+    __slots__ = ("_gathered", "_gathered_ms", "_overdue")
 
     def __init__(self) -> None:
         super().__init__()
         # In order of time and id; sorted by id, the next one last.
         self._gathered: list[int] = []
         self._overdue: list[int] = []
+        # When the last of them were due.
+        self._gathered_ms = 0
 
     def __len__(self) -> int:
         return super().__len__() + len(self._gathered) + len(self._overdue)
@@ -138,6 +140,8 @@ class DelayedJobs(Delayed):
         """Removes and returns up to `count` due entries: in order of time and id, if no more are
         due. Of more, these are followed by gathered ones in order of id.
         """
+        if wall_ms < self._gathered_ms:
+            self._put_back()
         if not self._overdue and self._gathered:
             self._gathered.sort(reverse=True)
             self._overdue, self._gathered = self._gathered, []
@@ -152,12 +156,19 @@ class DelayedJobs(Delayed):
     def _gather(self, wall_ms: int, count: int) -> None:
         gathered = self._gathered
         first_ms = gathered[0] & _TIME_MASK if gathered else super().first_ms()
+        self._gathered_ms = wall_ms
         if first_ms is not None:
             end_ms = min(wall_ms, first_ms + STRETCH_MS)
             numbers = self._pop_numbers(end_ms, min(count, GATHERED_MAX - len(gathered)))
             gathered += [
                 (number & _ID_MASK) << _TIME_BITS | number >> limits.ID_BITS for number in numbers
             ]
+
+    def _put_back(self) -> None:
+        """Lets go of what was gathered: the clock was set back, and it is not due any more."""
+        for run_at_ms, first_id in map(_gathered_entry, [*self._gathered, *self._overdue]):
+            self.add(run_at_ms, first_id)
+        self._gathered, self._overdue = [], []
 
 
 def _entry(number: int) -> Entry:

@@ -116,6 +116,19 @@ def test_jobs_that_are_overdue_together_trade_places_within_a_tenth_of_a_second(
     assert delayed.first_ms() == min((at_ms for at_ms, _ in set(delayed)), default=None)
 
 
+def test_what_was_gathered_waits_again_when_the_clock_is_set_back():
+    """As what is on the heap does; and it holds up nothing that is due."""
+    delayed = DelayedJobs()
+    for number in range(100):
+        delayed.add(1_000 + number % 10, number)
+    assert len(delayed.pop_many_due(1_010, 10) + delayed.pop_many_due(1_010, 10)) == 20
+    delayed.add(500, 1_000)
+    assert delayed.pop_many_due(600, 10) == [(500, 1_000)]
+    assert (delayed.pop_many_due(600, 10), delayed.first_ms()) == ([], 1_001)
+    assert (len(delayed), len(set(delayed))) == (80, 80)
+    assert len(pop_all(delayed, 1_010, 10)) == 80
+
+
 @pytest.mark.parametrize("gathered_max", [1_000_000, 400])
 def test_many_that_are_overdue_come_in_the_order_of_their_pushes(monkeypatch, gathered_max):
     """Pushed in hundreds, of which one is due at each moment: by time, each id is a hundred away
