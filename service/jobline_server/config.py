@@ -124,7 +124,7 @@ class Settings(WorkerSettings):
         default=ByteSize(4 * GIB),
         ge=MIB,
         le=1_024 * GIB,
-        description="Payloads and logs in memory, of live jobs, in bytes, 1 MiB … 1 TiB.",
+        description="Payloads of live jobs and what was reported on them, in bytes, 1 MiB … 1 TiB.",
     )
     max_keys: int = Field(
         default=5_000_000,

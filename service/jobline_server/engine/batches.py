@@ -87,6 +87,11 @@ class BatchSpec:
     on_complete: Callback | None = None
     on_first_death: Callback | None = None
 
+    def held_bytes(self) -> int:
+        """Returns the bytes of the payloads of its callbacks, which wait with it."""
+        callbacks = (self.on_success, self.on_complete, self.on_first_death)
+        return sum(len(each.payload) for each in callbacks if each is not None)
+
     def callbacks(self, calls: BatchCall) -> Iterator[Callback]:
         """Yields the callbacks that exist of those that are due, first deaths first."""
         if calls & BatchCall.FIRST_DEATH and self.on_first_death is not None:

@@ -134,6 +134,7 @@ def bytes_add_up(shard: Shard) -> str:
     if found.total() != shard.load.payload_bytes:
         return f"load says {shard.load.payload_bytes} bytes of {found.total()}"
     reported = sum(job.details.report_bytes() for job in shard.jobs.values())
+    reported += sum(batch.spec.held_bytes() for batch in shard.batches.records.values())
     if not reported == shard.report_bytes == shard.load.report_bytes:
         return f"{shard.report_bytes} bytes of reports are counted, {reported} held"
     return ""

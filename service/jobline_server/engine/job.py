@@ -10,9 +10,10 @@ from jobline_server.engine.changes import Bundle
 from jobline_server.engine.holder import Holder
 from jobline_server.engine.job_log import JobLog
 from jobline_server.engine.parents_left import ParentsLeft
-from jobline_server.engine.phases import FinishedPhase, results_bytes
+from jobline_server.engine.phases import FinishedPhase
 from jobline_server.engine.queue import Queue
 from jobline_server.engine.records import JobRecord
+from jobline_server.engine.reported import reported_bytes
 from jobline_server.engine.ties import NO_TIES
 from jobline_server.engine.values import Attempt, JobOptions, JobState, LeaseReason
 
@@ -68,7 +69,7 @@ class Details:
 
     def report_bytes(self) -> int:
         """Returns the bytes that count towards those of the server."""
-        return (0 if self.log is None else self.log.bytes) + results_bytes(self.phases)
+        return reported_bytes(self.log, self.phases, self.worker_checkpoint, self.history)
 
 
 NO_DETAILS = Details()

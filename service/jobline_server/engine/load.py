@@ -73,6 +73,6 @@ class Load:
 
     def held_bytes(self) -> int:
         """Returns the bytes that count towards `waiting_bytes_max`: of payloads, of messages to
-        other shards, and of what workers reported on live jobs.
+        other shards, of what workers reported on live jobs, and of callbacks of batches.
         """
         return self.payload_bytes + self.outgoing_bytes + self.report_bytes

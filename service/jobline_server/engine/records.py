@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from jobline_server.engine.job_log import JobLog
-from jobline_server.engine.phases import FinishedPhase, results_bytes
+from jobline_server.engine.phases import FinishedPhase
+from jobline_server.engine.reported import reported_bytes
 from jobline_server.engine.ties import NO_CLAIM, NO_TIES, Ties
 from jobline_server.engine.values import (
     Attempt,
@@ -48,8 +49,9 @@ class JobRecord:
 
     def held_bytes(self) -> int:
         """Returns the bytes that it takes of the server's while it is live."""
-        reported = results_bytes(self.phases) + (0 if self.log is None else self.log.bytes)
-        return len(self.payload) + reported
+        return len(self.payload) + reported_bytes(
+            self.log, self.phases, self.worker_checkpoint, self.history
+        )
 
     def start_over(self, *, automatic: bool = False) -> None:
         """Resets attempts, stalls and releases, and clears the result, the error and the claim

@@ -82,7 +82,7 @@ class ShardState:
         self.volatile_producers = ProducerTable(None)
         self.load = load
         load.batches[number] = self.batches
-        # Of what workers reported on its jobs, such as logs.
+        # Of what is kept beside payloads: what workers reported on jobs, callbacks of batches.
         self.report_bytes = 0
         self.group_rates = GroupRates(self.queues, load)
         self.closed_groups = ClosedGroups()

@@ -6,8 +6,10 @@ from collections import Counter
 
 from jobline_server.engine.job_log import JobLog
 from jobline_server.engine.records import JobRecord
+from jobline_server.engine.reported import error_bytes
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.values import ENDED_STATES, JobState
+from tests.unit.engine.reference_dependencies import LIVE
 from tests.unit.engine.reference_jobs import ModelJob
 from tests.unit.engine.reference_model import ReferenceModel
 
@@ -58,12 +60,23 @@ def compare_live(shard: Shard, model: ReferenceModel, job: ModelJob) -> None:
 
 
 def compare_counts(shard: Shard, model: ReferenceModel) -> None:
-    """Every queue counts the jobs that are kept of it, by how they ended."""
+    """Every queue counts the jobs that are kept of it, by how they ended; the server what was
+    reported on live ones.
+    """
+    reported = sum(job.reported_bytes() for job in model.live(*LIVE))
+    assert shard.load.report_bytes == reported + _errors_and_callbacks(shard)
     for name, queue in shard.queues.items():
         expected = Counter(job.state for job in model.jobs.values() if job.queue == name)
         assert {state: queue.counts[state] for state in ENDED} == {
             state: expected[state] for state in ENDED
         }, name
+
+
+def _errors_and_callbacks(shard: Shard) -> int:
+    """The bytes of what the model does not keep: errors of attempts, and callbacks of batches."""
+    attempts = [attempt for job in shard.jobs.values() for attempt in job.details.history]
+    callbacks = sum(batch.spec.held_bytes() for batch in shard.batches.records.values())
+    return callbacks + sum(error_bytes(attempt.error) for attempt in attempts)
 
 
 def log_of(log: JobLog | None) -> list[tuple[int, str]]:

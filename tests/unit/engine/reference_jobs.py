@@ -91,6 +91,11 @@ class ModelJob:
         """Of its payload, and of what stands beside it as long as it is in its lot."""
         return len(self.payload) + self.beside_bytes
 
+    def reported_bytes(self) -> int:
+        """Of its log, its checkpoint and the results of its phases."""
+        log = sum(len(text) + limits.LOG_LINE_EXTRA_BYTES for _, text in self.log)
+        return log + len(self.checkpoint) + sum(len(result) for _, result in self.phases)
+
     def write(self, lines: Iterable[NewLine]) -> None:
         """Its log keeps the last lines."""
         self.log += [(self.attempts + 1, line.text) for line in lines]

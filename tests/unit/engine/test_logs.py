@@ -7,6 +7,7 @@ from jobline_server.engine.commands import ExtendItem
 from jobline_server.engine.decide.admin import decide_cancel, decide_retry
 from jobline_server.engine.job_log import LogLine, NewLine
 from jobline_server.engine.report_entries import JobLogged
+from jobline_server.engine.reported import error_bytes
 from jobline_server.engine.values import (
     AckLevel,
     FailAction,
@@ -15,7 +16,7 @@ from jobline_server.engine.values import (
     SettleOutcome,
 )
 from tests.shard_image import image_of
-from tests.unit.engine.world import WALL_MS
+from tests.unit.engine.world import ERROR, WALL_MS
 
 INFO, ERROR_LEVEL = LogLevel.INFO, LogLevel.ERROR
 
@@ -132,7 +133,7 @@ def test_a_retry_needs_room_for_the_log(world):
     write(world, job_id, delivery, "x" * 1_000)
     world.fail(job_id, delivery, then=FailAction.DEAD)
     _, record = world.ended()[job_id]
-    assert record.held_bytes() == 1 + 1_000 + limits.LOG_LINE_EXTRA_BYTES
+    assert record.held_bytes() == 1 + 1_000 + limits.LOG_LINE_EXTRA_BYTES + error_bytes(ERROR)
 
 
 def test_lines_of_a_job_that_is_never_written_stay_in_memory(world):

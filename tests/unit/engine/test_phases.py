@@ -10,10 +10,11 @@ from jobline_server.engine.decide.admin import decide_retry
 from jobline_server.engine.decide.phases import check_phases
 from jobline_server.engine.phases import FinishedPhase, overall_progress, progress_within
 from jobline_server.engine.report_entries import PhaseCompleted
+from jobline_server.engine.reported import error_bytes
 from jobline_server.engine.rules import JobRules
 from jobline_server.engine.values import FailAction, JobOptions, SettleOutcome
 from tests.shard_image import image_of
-from tests.unit.engine.world import WALL_MS
+from tests.unit.engine.world import ERROR, WALL_MS
 
 THREE = JobRules(phases=("parse", "load", "check"))
 
@@ -173,7 +174,7 @@ def ended(world, rules, phases, **settle):
     world.fail(job_id, delivery, then=FailAction.DEAD)
     state, record = world.ended()[job_id]
     assert len(record.phases) == len(phases)
-    assert record.held_bytes() == 1 + len(phases)
+    assert record.held_bytes() == 1 + len(phases) + error_bytes(ERROR)
     assert world.shard.report_bytes == 0
     decide_retry(world.shard, world.now, [(record, state)])
     world.commit()

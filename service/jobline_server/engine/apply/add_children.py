@@ -25,7 +25,7 @@ def apply_job_set_aside(shard: ShardState, fact: JobSetAside, _offset: int) -> N
     job = single(shard, fact.id)
     state = live(job.state, Move.SET_ASIDE, job.id)
     note_jobs(shard, [job])
-    note_attempt(job, fact.at_ms, AttemptOutcome.RELEASED, None)
+    note_attempt(shard, job, fact.at_ms, AttemptOutcome.RELEASED, None)
     unlease(job)
     expect_expiry(shard, job)
     job.state = state

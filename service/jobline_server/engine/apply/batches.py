@@ -144,6 +144,7 @@ def apply_batch_created(shard: ShardState, fact: BatchCreated, _offset: int) -> 
     shard.use_ids(fact.id, 1)
     batch = Batch(fact.id, fact.spec, fact.at_ms)
     shard.batches.add(batch)
+    shard.count_reports(batch.spec.held_bytes())
     shard.batches.mark(batch.id)
     parent = shard.batches.records.get(fact.spec.parent)
     if parent is not None:
@@ -209,7 +210,9 @@ def apply_batch_counts_sent(shard: ShardState, fact: BatchCountsSent, _offset: i
 def apply_batches_forgotten(shard: ShardState, fact: BatchesForgotten, _offset: int) -> None:
     """Removes batches."""
     for batch_id in fact.ids:
-        shard.batches.remove(_existing(shard, batch_id))
+        batch = _existing(shard, batch_id)
+        shard.batches.remove(batch)
+        shard.count_reports(-batch.spec.held_bytes())
 
 
 def _existing(shard: ShardState, batch_id: int) -> Batch:

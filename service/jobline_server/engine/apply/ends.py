@@ -211,7 +211,7 @@ def apply_job_died(shard: ShardState, fact: JobDied, _offset: int) -> None:
         or (fact.reason is EndReason.RETRY_UNTIL_PASSED and fact.error is None)
     )
     outcome = AttemptOutcome.STALLED if stalled else AttemptOutcome.FAILED
-    note_attempt(job, fact.at_ms, outcome, fact.error)
+    note_attempt(shard, job, fact.at_ms, outcome, fact.error)
     if stalled:
         shard.revoke(job, job.id, RevokeReason.LEASE_LOST)
         job.stalls += 1
@@ -234,7 +234,7 @@ def apply_jobs_cancelled(shard: ShardState, fact: JobsCancelled, _offset: int) -
     jobs += [single(shard, first_id) for first_id in leased]
     if fact.error is not None:
         failed = single(shard, fact.starts[0])
-        note_attempt(failed, fact.at_ms, AttemptOutcome.CANCELLED, fact.error)
+        note_attempt(shard, failed, fact.at_ms, AttemptOutcome.CANCELLED, fact.error)
     if jobs:
         end_jobs(
             shard,

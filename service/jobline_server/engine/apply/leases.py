@@ -190,7 +190,7 @@ def apply_job_failed(shard: ShardState, fact: JobFailed, offset: int) -> None:
     move = _FAILED if fact.run_at_ms else _FAILED_RETRY_NOW
     state = live(job.state, move, job.id)
     note_jobs(shard, [job])
-    note_attempt(job, fact.at_ms, _ATTEMPT_FAILED, fact.error)
+    note_attempt(shard, job, fact.at_ms, _ATTEMPT_FAILED, fact.error)
     if fact.timed_out:
         shard.revoke(job, job.id, RevokeReason.TIMEOUT)
     job.note_ready(fact.at_ms)
@@ -233,7 +233,7 @@ def _return_jobs(
         job = single(shard, job_id)
         state = live(job.state, moves[bool(run_at_ms)], job_id)
         note_jobs(shard, [job])
-        note_attempt(job, fact.at_ms, outcome, None)
+        note_attempt(shard, job, fact.at_ms, outcome, None)
         if outcome is AttemptOutcome.STALLED:
             shard.revoke(job, job_id, RevokeReason.LEASE_LOST)
         job.note_back(fact.at_ms)

@@ -20,6 +20,7 @@ def apply_job_reported(shard: ShardState, fact: JobReported, _offset: int) -> No
     if fact.message is not None:
         details.progress_message = fact.message
     if fact.worker_checkpoint is not None:
+        shard.count_reports(len(fact.worker_checkpoint) - len(details.worker_checkpoint))
         details.worker_checkpoint = fact.worker_checkpoint
         job.stalls = 0
     mark_job(shard, job)

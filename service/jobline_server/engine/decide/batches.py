@@ -27,6 +27,7 @@ from jobline_server.engine.decide.batch_members import not_found, takes_no_more
 from jobline_server.engine.decide.caused import push_caused
 from jobline_server.engine.decide.messages import decide_send
 from jobline_server.engine.payloads import Payloads
+from jobline_server.engine.room import RETRY_AFTER_MS
 from jobline_server.engine.shard_messages import PushJobs
 from jobline_server.engine.ties import NO_TIES, Ties
 from jobline_server.engine.values import Now, shard_of
@@ -46,7 +47,8 @@ def existing_batch(shard: ShardView, batch_id: int, field: str = "id") -> Batch:
 
 def decide_create_batch(shard: ShardView, now: Now, spec: BatchSpec) -> Batch:
     """Creates a batch, or returns the one that the same request created. Raises `Refused` with
-    IDEMPOTENCY_MISMATCH, BATCH_NOT_FOUND, BATCH_COMPLETE, INVALID_FIELD or BATCHES_FULL.
+    IDEMPOTENCY_MISMATCH, BATCH_NOT_FOUND, BATCH_COMPLETE, INVALID_FIELD, BATCHES_FULL or
+    SERVER_FULL.
     """
     table = shard.batches
     known = table.by_request.get(spec.request_id) if spec.request_id else None
@@ -60,9 +62,19 @@ def decide_create_batch(shard: ShardView, now: Now, spec: BatchSpec) -> Batch:
     if table.unfinished() >= limits.SHARD_BATCHES_MAX:
         message = f"there are {limits.SHARD_BATCHES_MAX} batches that are not complete in the shard"
         raise Refused(RefusalKind.BATCHES_FULL, message, retry_after_ms=60_000)
+    _check_room(shard, spec)
     batch_id = shard.next_id()
     shard.emit(BatchCreated(now.wall_ms, batch_id, spec))
     return table.records[batch_id]
+
+
+def _check_room(shard: ShardView, spec: BatchSpec) -> None:
+    """The payloads of callbacks are in memory as long as the batch is, like those of jobs."""
+    load, more = shard.load, spec.held_bytes()
+    held_bytes, most = load.held_bytes(), load.waiting_bytes_max
+    if more and held_bytes + more > most:
+        message = f"the server holds {held_bytes} of {most} payload bytes; callbacks have {more}"
+        raise Refused(RefusalKind.SERVER_FULL, message, retry_after_ms=RETRY_AFTER_MS)
 
 
 def _check_parent(shard: ShardView, parent_id: int) -> None:

@@ -36,6 +36,7 @@ def load_batches(loading: Loading, rows: Iterator[ItemRow]) -> None:
             batch = batch_of(message)
             batch.stored = True
             table.add(batch)
+            loading.shard.count_reports(batch.spec.held_bytes())
             loading.shard.use_ids(batch.id, 1)
         else:
             counts = table.unsent[message.id] = ends_of(message)
