@@ -48,6 +48,13 @@ def run(*command: str | Path, **options: Any) -> subprocess.CompletedProcess[str
     return subprocess.run(command, capture_output=True, text=True, check=False, **options)
 
 
+def rendered(values: Object, folder: Path, helm: str = "helm4") -> subprocess.CompletedProcess[str]:
+    """What Helm says of values, which are written into a folder, whatever its code."""
+    file = folder / "values.yaml"
+    file.write_text(yaml.safe_dump(values))
+    return run(tool(helm), "template", "jobs", CHART, "--values", file)
+
+
 @cache
 def manifest(helm: str, values: str) -> str:
     """The manifests of a values file, as text."""

@@ -1,0 +1,104 @@
+"""Values that each may be right, and do not go together, are refused, and what to set is said."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.helm.rendering import HELMS, Object, rendered
+
+WORKER = {"repository": "w", "tag": "1"}
+BAD: list[tuple[Object, str]] = [
+    ({"tls": {"clientCa": {"existingSecret": "x"}}}, "tls.clientCa needs tls.existingSecret"),
+    ({"backup": {"schedule": "@daily"}}, "backup.schedule needs backup.enabled"),
+    (
+        {"backup": {"enabled": True, "timeZone": "Europe/Zurich"}},
+        "backup.timeZone needs backup.schedule",
+    ),
+    (
+        {"auth": {"existingSecret": "keys"}, "backup": {"enabled": True, "schedule": "@daily"}},
+        "backup.schedule needs backup.token.existingSecret",
+    ),
+    (
+        {
+            "tls": {"existingSecret": "own", "clientCa": {"existingSecret": "theirs"}},
+            "backup": {"enabled": True, "schedule": "@daily"},
+        },
+        "backup.schedule needs tls.clientCertificate",
+    ),
+    ({"prometheusRule": {"enabled": True}}, "prometheusRule needs serviceMonitor.enabled"),
+    (
+        {
+            "auth": {"existingSecret": "x"},
+            "workers": {"mail": {"image": WORKER, "keda": {"enabled": True}}},
+        },
+        "workers.mail.keda needs existingSecret",
+    ),
+    (
+        {
+            "tls": {"existingSecret": "own", "clientCertificate": {"existingSecret": "shown"}},
+            "auth": {"existingSecret": "keys"},
+            "workers": {"mail": {"image": WORKER, "keda": {"enabled": True}}},
+        },
+        "workers.mail.keda needs tls.clientCa",
+    ),
+    (
+        {
+            "tls": {"existingSecret": "own", "clientCa": {"existingSecret": "theirs"}},
+            "workers": {"mail": {"image": WORKER}},
+        },
+        "workers.mail needs clientCertificate",
+    ),
+    (
+        {
+            "tls": {"existingSecret": "own", "clientCa": {"existingSecret": "theirs"}},
+            "serviceMonitor": {"enabled": True},
+        },
+        "serviceMonitor needs tls.clientCertificate",
+    ),
+    (
+        {"auth": {"existingSecret": "keys"}, "serviceMonitor": {"enabled": True}},
+        "serviceMonitor needs token.existingSecret",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("helm", HELMS)
+@pytest.mark.parametrize(
+    ("values", "said"), BAD, ids=[f"{said}-{n}" for n, (_, said) in enumerate(BAD)]
+)
+def test_values_that_do_not_go_together_are_refused_by_name(helm, values, said, tmp_path):
+    """Else one of them would be ignored in silence, or fail in a pod that nobody looks at."""
+    done = rendered(values, tmp_path, helm)
+    assert done.returncode != 0
+    assert said in done.stderr
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "JOBLINE_SERVER",
+        "JOBLINE_TOKEN",
+        "JOBLINE_TLS_CA",
+        "JOBLINE_CLIENT_CERTIFICATE",
+        "JOBLINE_CLIENT_KEY",
+    ],
+)
+def test_a_worker_cannot_set_the_variables_that_the_chart_sets(name, tmp_path):
+    """Of two of one name the last counts: the worker would call another server, or show nothing.
+    Where the chart does not set one, it is the worker's own."""
+    worker = {"image": WORKER, "env": [{"name": name, "value": "x"}]}
+    guarded = {
+        "tls": {
+            "existingSecret": "own",
+            "clientCa": {"existingSecret": "theirs"},
+            "clientCertificate": {"existingSecret": "shown"},
+        },
+        "auth": {"existingSecret": "keys"},
+        "workers": {"mail": {**worker, "token": {"existingSecret": "token"}}},
+    }
+    done = rendered(guarded, tmp_path)
+    assert done.returncode != 0
+    assert f"workers.mail.env has {name}, which the chart sets itself" in done.stderr
+
+    done = rendered({"workers": {"mail": worker}}, tmp_path)
+    assert (done.returncode == 0) is (name != "JOBLINE_SERVER"), done.stderr
