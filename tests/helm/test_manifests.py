@@ -73,22 +73,35 @@ def test_both_helms_make_the_same(values):
     assert by_name(objects(values, "helm3")) == by_name(objects(values, "helm4"))
 
 
-def test_the_notes_say_how_to_reach_the_server():
-    """A dry run on the client makes the notes, which `template` leaves out. Helm 3 asks a cluster
-    even then.
+def notes_of(file: Path) -> str:
+    """The notes of a values file. A dry run on the client makes them, which `template` leaves out.
+    Helm 3 asks a cluster even then.
     """
     done = run(
         *(tool("helm4"), "install", "jobs", CHART, "--namespace", NAMESPACE),
-        *("--dry-run=client", "--values", VALUES / "tls-auth.yaml"),
+        *("--dry-run=client", "--values", file),
         env={**os.environ, "KUBECONFIG": "/nonexistent"},
     )
     assert done.returncode == 0, done.stderr
-    notes = done.stdout.partition("NOTES:")[2]
+    return done.stdout.partition("NOTES:")[2]
+
+
+def test_the_notes_say_how_to_reach_the_server():
+    notes = notes_of(VALUES / "tls-auth.yaml")
     assert (
         'grpcurl -H "authorization: Bearer $JOBLINE_TOKEN" -authority jobs-jobline.jobs.svc'
         in notes
     )
     assert "There are no backups" in notes
+    assert "send no token" not in notes
+
+
+def test_the_notes_say_that_tokens_need_tls(tmp_path):
+    """Else clients in other pods end with an error, and nobody knows why."""
+    file = tmp_path / "values.yaml"
+    file.write_text(yaml.safe_dump({"auth": {"existingSecret": "keys"}}))
+    notes = notes_of(file)
+    assert "Jobline send no token to another host without TLS: set tls.existingSecret" in notes
 
 
 @pytest.mark.parametrize("shown", ["", "mine"])
@@ -101,13 +114,7 @@ def test_the_notes_say_where_the_certificate_of_a_client_comes_from(shown, tmp_p
     }
     file = tmp_path / "values.yaml"
     file.write_text(yaml.safe_dump({"tls": tls}))
-    done = run(
-        *(tool("helm4"), "install", "jobs", CHART, "--namespace", NAMESPACE),
-        *("--dry-run=client", "--values", file),
-        env={**os.environ, "KUBECONFIG": "/nonexistent"},
-    )
-    assert done.returncode == 0, done.stderr
-    before, _, call = done.stdout.partition("NOTES:")[2].partition("  grpcurl ")
+    before, _, call = notes_of(file).partition("  grpcurl ")
     assert call.startswith("-cacert ca.crt -cert client.crt -key client.key ")
     if shown:
         template = """--output 'go-template={{index .data "tls.%s" | base64decode}}' >client.%s"""

@@ -59,6 +59,15 @@ BAD: list[tuple[Object, str]] = [
         {"auth": {"existingSecret": "keys"}, "serviceMonitor": {"enabled": True}},
         "serviceMonitor needs token.existingSecret",
     ),
+    (
+        {"backup": {"enabled": True, "schedule": "@daily", "token": {"existingSecret": "saver"}}},
+        "backup.token needs tls.existingSecret",
+    ),
+    ({"tests": {"token": {"existingSecret": "doctor"}}}, "tests.token needs tls.existingSecret"),
+    (
+        {"workers": {"mail": {"image": WORKER, "token": {"existingSecret": "mail"}}}},
+        "workers.mail.token needs tls.existingSecret",
+    ),
 ]  # fmt: skip
 
 

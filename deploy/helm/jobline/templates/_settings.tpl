@@ -95,6 +95,12 @@ backup_keep = {{ int64 .keep }}
 {{- if and .Values.serviceMonitor.enabled .Values.auth.existingSecret (not .Values.serviceMonitor.token.existingSecret) (not (and $asks $certificate)) -}}
 {{- fail "serviceMonitor needs token.existingSecret where auth is set: Prometheus has nothing else to show" -}}
 {{- end -}}
+{{- $plain := "%s.token needs tls.existingSecret: jobline sends no token to another host without TLS" -}}
+{{- range $name := list "backup" "tests" -}}
+{{- if and (get $.Values $name).token.existingSecret (not $.Values.tls.existingSecret) -}}
+{{- fail (printf $plain $name) -}}
+{{- end -}}
+{{- end -}}
 {{- with .Values.backup -}}
 {{- if and .schedule (not .enabled) -}}
 {{- fail "backup.schedule needs backup.enabled: the server has no destination for backups without it" -}}
@@ -110,6 +116,9 @@ backup_keep = {{ int64 .keep }}
 {{- end -}}
 {{- end -}}
 {{- range $name, $worker := .Values.workers -}}
+{{- if and (default dict $worker.token).existingSecret (not $.Values.tls.existingSecret) -}}
+{{- fail (printf $plain (printf "workers.%s" $name)) -}}
+{{- end -}}
 {{- $own := (default dict $worker.clientCertificate).existingSecret -}}
 {{- if and $asks (not (include "jobline.clientSecret" (dict "root" $ "own" $own))) -}}
 {{- fail (printf "workers.%s needs clientCertificate, or tls.clientCertificate, where tls.clientCa is set: the server lets nobody in without a certificate" $name) -}}
