@@ -9,6 +9,13 @@ from tests.helm.rendering import HELMS, Object, rendered
 WORKER = {"repository": "w", "tag": "1"}
 BAD: list[tuple[Object, str]] = [
     ({"tls": {"clientCa": {"existingSecret": "x"}}}, "tls.clientCa needs tls.existingSecret"),
+    ({"backup": {"to": "file:///var/lib/jobline/backup"}}, "backup.to is on the volume"),
+    ({"backup": {"to": "local://backup"}}, "backup.to is on the volume"),
+    ({"config": {"history": "bucket/history"}}, "config.history is on the volume"),
+    ({"config": {"history": "/var/lib/jobline"}}, "config.history is on the volume"),
+    ({"config": {"history": "/var/lib/jobline/data/x"}}, "config.history is on the volume"),
+    ({"config": {"history": "/srv/../var/lib//jobline/x"}}, "config.history is on the volume"),
+    ({"config": {"history": "file:///var/lib/jobline/x"}}, "config.history is on the volume"),
     ({"backup": {"schedule": "@daily"}}, "backup.schedule needs backup.enabled"),
     (
         {"backup": {"enabled": True, "timeZone": "Europe/Zurich"}},
@@ -80,6 +87,13 @@ def test_values_that_do_not_go_together_are_refused_by_name(helm, values, said, 
     done = rendered(values, tmp_path, helm)
     assert done.returncode != 0
     assert said in done.stderr
+
+
+@pytest.mark.parametrize("history", ["", "/var/lib/jobline-backup/history", "file:///srv/history"])
+def test_a_history_outside_of_the_volume_of_the_data_is_taken(history, tmp_path):
+    done = rendered({"backup": {"enabled": True}, "config": {"history": history}}, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert f'history = "{history}"' in done.stdout
 
 
 @pytest.mark.parametrize(

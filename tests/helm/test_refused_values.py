@@ -56,6 +56,10 @@ BAD: list[tuple[Object, str]] = [
     ({"backup": {"enabled": True, "schedule": "30 3 * *"}}, "schedule"),
     ({"backup": {"enabled": True, "schedule": "@daily", "timeZone": "../UTC"}}, "timeZone"),
     ({"backup": {"longestGapSeconds": 0}}, "longestGapSeconds"),
+    # Paths would be on the volume of the data, and lost with it, or on none that can be written.
+    ({"backup": {"enabled": True, "to": "bucket/jobline"}}, "to"),
+    ({"backup": {"enabled": True, "to": "/mnt/backup"}}, "to"),
+    ({"backup": {"enabled": True, "to": "://bucket"}}, "to"),
     ({"service": {"grpcPort": 0}}, "grpcPort"),
     ({"service": {"type": "ExternalName"}}, "type"),
     ({"resources": {"limits": {"memory": "lots"}}}, "memory"),
@@ -150,7 +154,14 @@ def test_a_wrong_value_is_refused_by_name(helm, values, said, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "url", ["abfs://box@account/x", "s3://bucket/a:b", "hdfs://node:8020/a@b", "sftp://me@host/x"]
+    "url",
+    [
+        "abfs://box@account/x",
+        "s3://bucket/a:b",
+        "hdfs://node:8020/a@b",
+        "sftp://me@host/x",
+        "simplecache::s3://b/x",
+    ],
 )
 def test_a_url_without_a_password_is_taken(url, tmp_path):
     values = {"backup": {"enabled": True, "to": url}, "config": {"history": url}}

@@ -86,6 +86,14 @@ backup_keep = {{ int64 .keep }}
 {{- if regexMatch $password (default "" $url) -}}
 {{- fail (printf "%s has a password in it, and would be in a ConfigMap for all to read: credentials belong into environment variables, from backup.existingSecret or extraEnv" $name) -}}
 {{- end -}}
+{{- /* The server starts in /var/lib/jobline, which is where a path without a slash before it begins. */ -}}
+{{- $path := regexReplaceAll "^.*(file|local)://" (default "" $url) "" -}}
+{{- if and $url (not (contains "://" $path)) -}}
+{{- $folder := ternary $path (printf "/var/lib/jobline/%s" $path) (hasPrefix "/" $path) | clean -}}
+{{- if hasPrefix "/var/lib/jobline/" (printf "%s/" $folder) -}}
+{{- fail (printf "%s is on the volume of the data, and would be lost with it: set a URL of another place, such as s3://bucket/jobline" $name) -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 {{- $certificate := .Values.tls.clientCertificate.existingSecret -}}
 {{- $asks := .Values.tls.clientCa.existingSecret -}}
