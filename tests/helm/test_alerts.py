@@ -149,9 +149,10 @@ def test_old_is_a_backup_after_half_a_period_more(tmp_path):
         (rule,) = (rule for rule in found["rules"] if rule["alert"] == "JoblineBackupOld")
         return str(rule["expr"].rpartition(" > ")[2])
 
-    schedule = {"schedule": "0 3 * * 1-5", "token": {"existingSecret": "saver"}, "everySeconds": 0}
+    schedule = {"schedule": "0 3 * * *", "token": {"existingSecret": "saver"}, "everySeconds": 0}
     assert bound({"everySeconds": 3600}) == "1.5 * 3600"
     assert bound(schedule) == "1.5 * 86400"
+    schedule["schedule"] = "0 3 * * 1-5"
     assert bound({**schedule, "longestGapSeconds": 259_200}) == "1.5 * 259200"
 
 

@@ -71,12 +71,25 @@ def test_the_server_lets_it_in():
 
 
 @pytest.mark.parametrize(
-    "schedule", ["30 3 * * *", "*/15 0-6,22 1,15 jan-mar MON-FRI", "0 4 ? * 0", "@daily"]
+    ("schedule", "gap"),
+    [
+        ("30 3 * * *", 0),
+        ("0 */6 ? * ?", 0),
+        ("@daily", 0),
+        ("@hourly", 3_600),
+        ("@midnight", 0),
+        ("*/15 0-6,22 1,15 jan-mar MON-FRI", 31_622_400),
+        ("0 4 ? * 0", 604_800),
+        ("@weekly", 604_800),
+    ],
 )
-def test_times_are_taken_as_they_are_written(schedule, tmp_path):
-    """Without a zone there is none: Kubernetes refuses an empty one."""
+def test_times_are_taken_as_they_are_written(schedule, gap, tmp_path):
+    """Without a zone there is none: Kubernetes refuses an empty one. With days between two times
+    the alert must know how many.
+    """
+    backup = {"enabled": True, "schedule": schedule, **({"longestGapSeconds": gap} if gap else {})}
     file = tmp_path / "values.yaml"
-    file.write_text(yaml.safe_dump({"backup": {"enabled": True, "schedule": schedule}}))
+    file.write_text(yaml.safe_dump({"backup": backup}))
     done = run(tool("helm4"), "template", "jobs", CHART, "--values", file)
     assert done.returncode == 0, done.stderr
     (found,) = (one for one in parsed(done.stdout) if one["kind"] == "CronJob")

@@ -32,6 +32,22 @@ BAD: list[tuple[Object, str]] = [
         },
         "backup.schedule needs tls.clientCertificate",
     ),
+    (
+        {"backup": {"enabled": True, "schedule": "@weekly"}},
+        "backup.longestGapSeconds: set it to the longest time between two backups of `@weekly`",
+    ),
+    ({"backup": {"enabled": True, "schedule": "@monthly"}}, "longestGapSeconds: set it"),
+    ({"backup": {"enabled": True, "schedule": "@yearly"}}, "longestGapSeconds: set it"),
+    ({"backup": {"enabled": True, "schedule": "@annually"}}, "longestGapSeconds: set it"),
+    ({"backup": {"enabled": True, "schedule": "0 3 * * 1-5"}}, "longestGapSeconds: set it"),
+    ({"backup": {"enabled": True, "schedule": "0 3 ? * SUN"}}, "longestGapSeconds: set it"),
+    ({"backup": {"enabled": True, "schedule": "0 3 1 * *"}}, "longestGapSeconds: set it"),
+    ({"backup": {"enabled": True, "schedule": "0 3 */2 * *"}}, "longestGapSeconds: set it"),
+    ({"backup": {"enabled": True, "schedule": "0 3 * JAN *"}}, "longestGapSeconds: set it"),
+    (
+        {"backup": {"enabled": True, "schedule": "@weekly", "longestGapSeconds": 86_400}},
+        "longestGapSeconds: set it",
+    ),
     ({"prometheusRule": {"enabled": True}}, "prometheusRule needs serviceMonitor.enabled"),
     (
         {

@@ -116,6 +116,11 @@ backup_keep = {{ int64 .keep }}
 {{- if and .timeZone (not .schedule) -}}
 {{- fail "backup.timeZone needs backup.schedule: everySeconds knows no hours" -}}
 {{- end -}}
+{{- /* A schedule that leaves days out: by the default the alert on old backups would fire between two. */ -}}
+{{- $daily := regexMatch "^(@(daily|midnight|hourly)|[^ ]+ [^ ]+( [*?]){3})$" .schedule -}}
+{{- if and .schedule (not $daily) (le (int64 .longestGapSeconds) 86400) -}}
+{{- fail (printf "backup.longestGapSeconds: set it to the longest time between two backups of `%s`, in seconds, which is more than a day" .schedule) -}}
+{{- end -}}
 {{- if and .schedule $asks (not $certificate) -}}
 {{- fail "backup.schedule needs tls.clientCertificate where tls.clientCa is set: the server lets nobody in without a certificate" -}}
 {{- end -}}
