@@ -104,6 +104,33 @@ def test_the_notes_say_that_tokens_need_tls(tmp_path):
     assert "Jobline send no token to another host without TLS: set tls.existingSecret" in notes
 
 
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"auth": {"existingSecret": "keys"}}, True),
+        ({"auth": {"existingSecret": "keys"}, "tls": {"existingSecret": "own"}}, True),
+        ({}, False),
+        (
+            {
+                "auth": {"existingSecret": "keys"},
+                "tls": {
+                    "existingSecret": "own",
+                    "clientCa": {"existingSecret": "theirs"},
+                    "clientCertificate": {"existingSecret": "mine"},
+                },
+            },
+            False,
+        ),
+    ],
+)
+def test_the_notes_say_that_helm_test_needs_a_token(values, said, tmp_path):
+    """Where it has nothing else to show."""
+    file = tmp_path / "values.yaml"
+    file.write_text(yaml.safe_dump(values))
+    assert ("`helm test` fails without a token: set tests.token" in notes_of(file)) is said
+    assert "`helm test` fails" not in notes_of(VALUES / "tls-auth.yaml")
+
+
 @pytest.mark.parametrize("shown", ["", "mine"])
 def test_the_notes_say_where_the_certificate_of_a_client_comes_from(shown, tmp_path):
     """Out of the Secret of the chart's own clients where there is one, else from who signs them."""

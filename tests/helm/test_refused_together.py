@@ -91,6 +91,23 @@ BAD: list[tuple[Object, str]] = [
         {"workers": {"mail": {"image": WORKER, "token": {"existingSecret": "mail"}}}},
         "workers.mail.token needs tls.existingSecret",
     ),
+    (
+        {
+            "tls": {"existingSecret": "own"},
+            "auth": {"existingSecret": "keys"},
+            "workers": {"mail": {"image": WORKER}},
+        },
+        "workers.mail needs token.existingSecret where auth is set",
+    ),
+    # The server asks for no certificate.
+    (
+        {
+            "tls": {"existingSecret": "own", "clientCertificate": {"existingSecret": "shown"}},
+            "auth": {"existingSecret": "keys"},
+            "workers": {"mail": {"image": WORKER, "env": [{"name": "A", "value": "b"}]}},
+        },
+        "workers.mail needs token.existingSecret where auth is set",
+    ),
 ]  # fmt: skip
 
 
@@ -110,6 +127,30 @@ def test_a_history_outside_of_the_volume_of_the_data_is_taken(history, tmp_path)
     done = rendered({"backup": {"enabled": True}, "config": {"history": history}}, tmp_path)
     assert done.returncode == 0, done.stderr
     assert f'history = "{history}"' in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("tls", "worker"),
+    [
+        ({}, {"token": {"existingSecret": "mail"}}),
+        ({}, {"existingSecret": "mail"}),
+        ({}, {"env": [{"name": "JOBLINE_TOKEN", "value": "x"}]}),
+        ({"clientCa": {"existingSecret": "a"}}, {"clientCertificate": {"existingSecret": "b"}}),
+        (
+            {"clientCa": {"existingSecret": "a"}, "clientCertificate": {"existingSecret": "b"}},
+            {},
+        ),
+    ],
+)
+def test_a_worker_that_may_have_something_to_show_is_taken(tls, worker, tmp_path):
+    """What keys a Secret of its own has nobody knows here."""
+    values = {
+        "tls": {"existingSecret": "own", **tls},
+        "auth": {"existingSecret": "keys"},
+        "workers": {"mail": {"image": WORKER, **worker}},
+    }
+    done = rendered(values, tmp_path)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize(

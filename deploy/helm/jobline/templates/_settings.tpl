@@ -153,5 +153,13 @@ backup_keep = {{ int64 .keep }}
 {{- fail (printf "workers.%s.keda needs tls.clientCa where auth is set: without it the server asks for no certificate, and KEDA has nothing else to show" $name) -}}
 {{- end -}}
 {{- end -}}
+{{- /* A Secret of the worker may have the token in it. */ -}}
+{{- $shows := or (default dict $worker.token).existingSecret $worker.existingSecret (and $asks $client) -}}
+{{- range $worker.env -}}
+{{- if eq .name "JOBLINE_TOKEN" -}}{{- $shows = true -}}{{- end -}}
+{{- end -}}
+{{- if and $.Values.auth.existingSecret (not $shows) -}}
+{{- fail (printf "workers.%s needs token.existingSecret where auth is set: it has nothing else to show" $name) -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
