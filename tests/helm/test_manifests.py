@@ -131,6 +131,33 @@ def test_the_notes_say_that_helm_test_needs_a_token(values, said, tmp_path):
     assert "`helm test` fails" not in notes_of(VALUES / "tls-auth.yaml")
 
 
+@pytest.mark.parametrize(
+    ("limit", "waiting", "said"),
+    [
+        ("4Gi", None, True),
+        ("4.5Gi", None, True),
+        ("4833M", None, False),
+        ("5Gi", None, False),
+        ("5000000000", None, False),
+        (4_000_000_000, None, True),
+        ("1.5Gi", 1_073_741_824, True),
+        ("2Gi", 1_073_741_824, False),
+        ("2Gi", "1 gb", False),
+        ("2Gi", "1.5GiB", True),
+        ("790Mi", "300m", True),
+        ("900Mi", "300m", False),
+    ],
+)
+def test_the_notes_say_that_a_limit_of_memory_is_low(limit, waiting, said, tmp_path):
+    """The server would be killed with as many jobs as it is told to take."""
+    values: Object = {"resources": {"limits": {"memory": limit}}}
+    if waiting is not None:
+        values["config"] = {"max_waiting_bytes": waiting}
+    file = tmp_path / "values.yaml"
+    file.write_text(yaml.safe_dump(values))
+    assert ("resources.limits.memory is not above" in notes_of(file)) is said
+
+
 @pytest.mark.parametrize("shown", ["", "mine"])
 def test_the_notes_say_where_the_certificate_of_a_client_comes_from(shown, tmp_path):
     """Out of the Secret of the chart's own clients where there is one, else from who signs them."""

@@ -108,6 +108,45 @@ BAD: list[tuple[Object, str]] = [
         },
         "workers.mail needs token.existingSecret where auth is set",
     ),
+    (
+        {"workers": {"mail": {"image": WORKER, "keda": {"enabled": True, "minReplicas": 11}}}},
+        "workers.mail.keda.minReplicas is above maxReplicas (10)",
+    ),
+    (
+        {
+            "workers": {
+                "mail": {
+                    "image": WORKER,
+                    "keda": {"enabled": True, "minReplicas": 3, "maxReplicas": 2},
+                }
+            }
+        },
+        "workers.mail.keda.minReplicas is above maxReplicas (2)",
+    ),
+    (
+        {"terminationGracePeriodSeconds": 29},
+        "terminationGracePeriodSeconds is shorter than config.drain_seconds (30)",
+    ),
+    (
+        {"terminationGracePeriodSeconds": 60, "config": {"drain_seconds": 60.5}},
+        "terminationGracePeriodSeconds is shorter than config.drain_seconds (60.5)",
+    ),
+    (
+        {"service": {"grpcPort": 443, "httpPort": 443}},
+        "service.grpcPort and service.httpPort are the same",
+    ),
+    ({"service": {"grpcPort": 7071}}, "service.grpcPort and service.httpPort are the same"),
+    (
+        {
+            "persistence": {"existingClaim": "jobs"},
+            "backup": {"enabled": True, "volume": {"existingClaim": "jobs"}},
+        },
+        "backup.volume.existingClaim is the claim of the data",
+    ),
+    (
+        {"backup": {"enabled": True, "volume": {"existingClaim": "data-jobs-jobline-0"}}},
+        "backup.volume.existingClaim is the claim of the data",
+    ),
 ]  # fmt: skip
 
 
@@ -127,6 +166,20 @@ def test_a_history_outside_of_the_volume_of_the_data_is_taken(history, tmp_path)
     done = rendered({"backup": {"enabled": True}, "config": {"history": history}}, tmp_path)
     assert done.returncode == 0, done.stderr
     assert f'history = "{history}"' in done.stdout
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"terminationGracePeriodSeconds": 1, "config": {"drain_seconds": 0}},
+        {"terminationGracePeriodSeconds": 30},
+        {"workers": {"mail": {"image": WORKER, "keda": {"enabled": True, "minReplicas": 10}}}},
+        {"persistence": {"existingClaim": "jobs"}, "backup": {"enabled": True}},
+    ],
+)
+def test_values_at_their_bounds_are_taken(values, tmp_path):
+    done = rendered(values, tmp_path)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,14 @@
 {{- end -}}
 {{- end -}}
 
+{{/* Bytes, of a quantity of Kubernetes or of a size as the server reads it. */}}
+{{- define "jobline.bytes" -}}
+{{- $text := include "jobline.number" . | nospace | lower -}}
+{{- $unit := regexFind "[a-z]*$" $text -}}
+{{- $times := dict "k" 1e3 "m" 1e6 "g" 1e9 "t" 1e12 "p" 1e15 "e" 1e18 "ki" 1024 "mi" 1048576 "gi" 1073741824 "ti" 1099511627776 "pi" 1125899906842624 "ei" 1152921504606846976 -}}
+{{- mulf (trimSuffix $unit $text) (default 1 (get $times (trimSuffix "b" $unit))) -}}
+{{- end -}}
+
 {{/* The settings file, TOML. What other values decide comes first; names and types of `config` are those
      of the schema. A JSON string is a TOML string, too. */}}
 {{- define "jobline.settings" -}}
@@ -103,6 +111,21 @@ backup_keep = {{ int64 .keep }}
 {{- if and .Values.serviceMonitor.enabled .Values.auth.existingSecret (not .Values.serviceMonitor.token.existingSecret) (not (and $asks $certificate)) -}}
 {{- fail "serviceMonitor needs token.existingSecret where auth is set: Prometheus has nothing else to show" -}}
 {{- end -}}
+{{- if eq (int64 .Values.service.grpcPort) (int64 .Values.service.httpPort) -}}
+{{- fail "service.grpcPort and service.httpPort are the same: set two ports" -}}
+{{- end -}}
+{{- /* 0 is a value, too. */ -}}
+{{- $drain := get .Values.config "drain_seconds" -}}
+{{- if or (kindIs "invalid" $drain) (kindIs "string" $drain) -}}{{- $drain = 30 -}}{{- end -}}
+{{- with .Values.terminationGracePeriodSeconds -}}
+{{- if lt (float64 .) (float64 $drain) -}}
+{{- fail (printf "terminationGracePeriodSeconds is shorter than config.drain_seconds (%s), and the server would be killed while workers finish: set it to a minute more, or to null" (include "jobline.number" $drain)) -}}
+{{- end -}}
+{{- end -}}
+{{- $data := default (printf "data-%s-0" (include "jobline.fullname" .)) .Values.persistence.existingClaim -}}
+{{- if and .Values.backup.enabled (not .Values.backup.to) (eq .Values.backup.volume.existingClaim $data) -}}
+{{- fail "backup.volume.existingClaim is the claim of the data, and backups would be lost with them: set another one" -}}
+{{- end -}}
 {{- $plain := "%s.token needs tls.existingSecret: jobline sends no token to another host without TLS" -}}
 {{- range $name := list "backup" "tests" -}}
 {{- if and (get $.Values $name).token.existingSecret (not $.Values.tls.existingSecret) -}}
@@ -128,6 +151,7 @@ backup_keep = {{ int64 .keep }}
 {{- fail "backup.schedule needs backup.token.existingSecret where auth is set: its CronJob has nothing else to show" -}}
 {{- end -}}
 {{- end -}}
+{{- $defaults := .Files.Get "files/worker-defaults.yaml" | fromYaml -}}
 {{- range $name, $worker := .Values.workers -}}
 {{- if and (default dict $worker.token).existingSecret (not $.Values.tls.existingSecret) -}}
 {{- fail (printf $plain (printf "workers.%s" $name)) -}}
@@ -144,7 +168,10 @@ backup_keep = {{ int64 .keep }}
 {{- range $worker.env -}}
 {{- include "jobline.refuseOwn" (dict "where" (printf "workers.%s.env" $name) "given" (dict .name true) "own" $set) -}}
 {{- end -}}
-{{- $keda := default dict $worker.keda -}}
+{{- $keda := (include "jobline.worker" (dict "defaults" $defaults "given" $worker) | fromYaml).keda -}}
+{{- if and $keda.enabled (gt (int64 $keda.minReplicas) (int64 $keda.maxReplicas)) -}}
+{{- fail (printf "workers.%s.keda.minReplicas is above maxReplicas (%d): set it lower, or maxReplicas higher" $name (int64 $keda.maxReplicas)) -}}
+{{- end -}}
 {{- if and $keda.enabled $.Values.auth.existingSecret -}}
 {{- if not (include "jobline.clientSecret" (dict "root" $ "own" $keda.existingSecret)) -}}
 {{- fail (printf "workers.%s.keda needs existingSecret, or tls.clientCertificate, where auth is set: KEDA sends no token, so it must have a certificate" $name) -}}
