@@ -131,3 +131,44 @@ def test_a_wrong_file(app: typer.Typer, tmp_path: Path) -> None:
         done = CliRunner().invoke(app, ["auth", "check", str(file)])
         assert done.exit_code == 2
         assert done.stderr == f"{file}: {said}\n"
+
+
+ISSUER = (
+    '[[jwt]]\nissuer = "https://id.example"\naudience = "jobs"\nalgorithms = ["RS256"]\n'
+    'jwks_file = "keys.json"\n'
+)
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        (None, "no such file or directory"),
+        ("no JSON", "is no JSON Web Key Set"),
+        ('{"keys": []}', "has no public key for signatures"),
+        ('{"keys": [{"kty": "oct", "k": "c2VjcmV0"}]}', "has no public key for signatures"),
+    ],
+)
+def test_the_keys_of_an_issuer_are_read(
+    app: typer.Typer, tmp_path: Path, keys: str | None, said: str
+) -> None:
+    """A server does not start with such a file of keys, so the check may not pass it either."""
+    file = tmp_path / "auth.toml"
+    file.write_text(ISSUER)
+    if keys is not None:
+        (tmp_path / "keys.json").write_text(keys)
+    done = CliRunner().invoke(app, ["auth", "check", str(file)])
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"jwt (jwt).jwks_file: {tmp_path / 'keys.json'}: {said}")
+
+
+def test_certificates_need_an_authority(app: typer.Typer, tmp_path: Path) -> None:
+    """The file is right by itself, and a server without one does not start with it."""
+    file = tmp_path / "auth.toml"
+    file.write_text(f'{ROLE}[[certificates]]\nname = "shop.example"\nroles = ["producer"]\n')
+    done = CliRunner().invoke(app, ["auth", "check", str(file)])
+    assert done.exit_code == 0
+    assert done.stdout.startswith("0 keys, 0 issuers, 1 certificate")
+    assert done.stderr == (
+        "certificates count only where the server has tls_client_ca (chart: tls.clientCa); "
+        "without it, it does not start with this file\n"
+    )

@@ -99,6 +99,14 @@ def _keys_of(issuer: Issuer, fetch_keys: Fetch, clock: Callable[[], float]) -> I
         raise WrongAccessFile(f"{where}: {wrong}") from None
 
 
+def check_key_files(file: AccessFile) -> None:
+    """Reads the keys of each issuer that has a file of them, as a server does at its start. Raises
+    `WrongAccessFile`.
+    """
+    for issuer in file.jwt:
+        _keys_of(issuer, fetch, lambda: 0.0)
+
+
 class Authenticator:
     """Knows the callers of a file, and reads it again when it has changed. `wall_ms` is the time
     that keys and tokens end by; `clock` returns seconds and never goes back.

@@ -137,14 +137,16 @@ def _wrong(why: str) -> typer.Exit:
 
 
 def check(file: File) -> None:
-    """Check a file of keys and roles as a server would.
+    """Check a file of keys and roles as a server would, and each jwks_file that it names.
 
     Exit codes: 0 it can be used · 2 it cannot: each of the first ten mistakes has a line.
     """
     from jobline_server.auth.access_file import WrongAccessFile, read_access_file
+    from jobline_server.auth.authenticator import check_key_files
 
     try:
         found = read_access_file(file)
+        check_key_files(found)
     except WrongAccessFile as wrong:
         print(wrong, file=sys.stderr)
         raise typer.Exit(EXIT_WRONG) from None
@@ -152,3 +154,10 @@ def check(file: File) -> None:
         f"{len(found.keys)} keys, {len(found.jwt)} issuers, {len(found.certificates)} "
         f"certificates, {len(found.roles)} roles"
     )
+    if found.certificates:
+        # What the file alone cannot show.
+        print(
+            "certificates count only where the server has tls_client_ca (chart: tls.clientCa); "
+            "without it, it does not start with this file",
+            file=sys.stderr,
+        )
