@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+import sys
+from dataclasses import replace
 from pathlib import Path
 from threading import Event
 
@@ -12,6 +14,7 @@ import pytest
 
 from jobline import Client
 from jobline.cli.exit_codes import Exit
+from jobline_server.offline.backups.manifest import decode, encode
 from jobline_server.runtime.backup_copy import CopyMaker
 from jobline_server.runtime.backups import Backups
 from jobline_server.testing import running_server_in_thread
@@ -142,6 +145,45 @@ def test_a_damaged_backup(made: tuple[Path, Ran], tmp_path: Path, name: str) -> 
     assert ended.code == Exit.FAILED
     assert f"error: {name} is damaged: " in ended.err
     assert not list((tmp_path / "new").iterdir()) if (tmp_path / "new").exists() else True
+
+
+def test_the_newest_is_damaged(made: tuple[Path, Ran], tmp_path: Path) -> None:
+    """Nobody named it: its name is said, and another one, which is restored then."""
+    to = Path(shutil.copytree(made[0], tmp_path / "to"))
+    older, data = name_of(to), tmp_path / "new"
+    with (to / older / "jobline.db").open("r+b") as file:
+        file.write(b"odd")
+    alone = run("restore", to, data)
+    assert alone.code == Exit.FAILED
+    assert alone.err == f"error: {to / older}: jobline.db is damaged: its checksum is wrong\n"
+
+    shutil.rmtree(to)
+    shutil.copytree(made[0], to)
+    # Of one position in the journal, the later name is the newest.
+    newest = older.replace(older[:4], "9999", 1)
+    shutil.copytree(to / older, to / newest)
+    manifest = to / newest / "manifest.json"
+    manifest.write_bytes(encode(replace(decode(manifest.read_bytes()), name=newest)))
+    with (to / newest / "jobline.db").open("r+b") as file:
+        file.write(b"odd")
+    ended = run("restore", to, data)
+    assert ended.code == Exit.FAILED
+    assert ended.err.splitlines() == [
+        f"error: {to / newest}: jobline.db is damaged: its checksum is wrong",
+        f"Restore an older one by its name: jobline restore {to / older} {data}",
+    ]
+    assert run("restore", to / older, data).code == Exit.OK
+
+
+@pytest.mark.parametrize(("url", "library"), [("s3://bucket", "s3fs"), ("gs://bucket", "gcsfs")])
+def test_a_url_whose_library_is_not_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str, library: str
+) -> None:
+    """Not with the code of a backup that is damaged."""
+    monkeypatch.setitem(sys.modules, library, None)
+    ended = run("restore", url, tmp_path / "new")
+    assert ended.code == Exit.USAGE
+    assert "install" in ended.err
 
 
 def test_one_that_is_being_made_refuses_a_second(

@@ -43,8 +43,9 @@ def restore(backup: Backup, data: Data, *, as_json: Json = False) -> None:
     before the directory has it. Stop the server whose backup it is first: ids and deliveries that
     it gave out after the backup are not given out again, but those that it gives out later may be.
 
-    Ends with 1 if the backup is damaged, with 3 if there is none, and with 5 if a newer version
-    made it or the directory is not empty.
+    Ends with 1 if the backup is damaged or cannot be read, with 2 if a URL needs what is not
+    installed, with 3 if there is none, and with 5 if a newer version made it or the directory is
+    not empty.
     """
     from jobline_server.offline.backups.restoring import find_backup
     from jobline_server.offline.backups.restoring import restore as restore_in

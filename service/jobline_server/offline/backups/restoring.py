@@ -52,13 +52,16 @@ _IGNORED = {WORK_FOLDER, "lost+found"}
 @dataclass(frozen=True, slots=True)
 class Found:
     """A backup, and where it is. `count`: of how many it was taken, as the furthest in the journal;
-    `later_named` are those of them whose names say a later time.
+    `later_named` are those of them whose names say a later time. `taken` and `older` are the paths
+    or URLs of this one and of the next, "" where the backup was named, or there is no other.
     """
 
     place: Place
     manifest: Manifest
     count: int = 1
     later_named: tuple[str, ...] = ()
+    taken: str = ""
+    older: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +100,7 @@ def _find(where: str, shown: str) -> Found:
         if above.has(folder, MANIFEST_FILE):
             return Found(above, _manifest_of(above, folder))
     except (ImportError, ValueError) as error:
-        raise CannotRead(Why.UNREADABLE, without_credentials(str(error))) from error
+        raise CannotRead(Why.FOREIGN, without_credentials(str(error))) from error
     found = whole_ones(place)
     if not found:
         raise CannotRead(
@@ -113,7 +116,8 @@ def _find(where: str, shown: str) -> Found:
             "The newest: " + ", ".join(_newest_of(found, store).name for store in sorted(stores)),
         )
     later = tuple(one.name for one in found if one.name > found[0].name)
-    return Found(place, found[0], len(found), later)
+    taken, *others = (f"{shown.rstrip('/')}/{one.name}" for one in found)
+    return Found(place, found[0], len(found), later, taken, others[0] if others else "")
 
 
 def _newest_of(found: list[Manifest], store: str) -> Manifest:
@@ -162,9 +166,21 @@ def restore(found: Found, data: Path, now_ms: int, progress: Progress) -> Restor
         for name in (*(name for name in FILES if name != DATABASE_FILE), DATABASE_FILE):
             (work / name).rename(data / name)
             sync_directory(data)
+    except CannotRead as error:
+        raise _of_the_taken(error, found, data) from error.__cause__
     finally:
         shutil.rmtree(work, ignore_errors=True)
     return Restored(found, skips_all)
+
+
+def _of_the_taken(error: CannotRead, found: Found, data: Path) -> CannotRead:
+    """Returns an error with the backup that was taken, where nobody named it, and another one."""
+    if not found.taken:
+        return error
+    advice = error.advice
+    if found.older:
+        advice = f"Restore an older one by its name: jobline restore {found.older} {data}"
+    return CannotRead(error.why, f"{found.taken}: {error}", advice)
 
 
 def _restore_in(work: Path, found: Found, now_ms: int, progress: Progress) -> bool:
