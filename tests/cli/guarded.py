@@ -61,8 +61,12 @@ def run(*arguments: object, stdin: str = "", **variables: str) -> Ran:
 
 
 @contextmanager
-def guarded_server(folder: Path, *, mutual: bool = False, **settings: object) -> Iterator[Guarded]:
-    """Runs one; each combination of verbs that is named has a key."""
+def guarded_server(
+    folder: Path, *, mutual: bool = False, certified: str = "", **settings: object
+) -> Iterator[Guarded]:
+    """Runs one; each combination of verbs that is named has a key. `certified` is the name of a
+    certificate that may do everything.
+    """
     files, authority = Files(folder), trustme.CA()
     files.write(authority.issue_cert(HOST))
     authority.cert_pem.write_to_path(files.client_ca)
@@ -73,6 +77,8 @@ def guarded_server(folder: Path, *, mutual: bool = False, **settings: object) ->
         lines += role(verb, (["*"], [verb])) + api_key(verb, verb)
     for verbs in COMBINATIONS:
         lines += api_key(verbs, *verbs.split("-"))
+    if certified:
+        lines += f'[[certificates]]\nname = "{certified}"\nroles = ["root"]\n'
     auth = auth_file(folder, lines)
     with running_server_in_thread(
         folder / "data",

@@ -186,6 +186,27 @@ def test_a_server_that_asks_for_a_certificate(mutual: Guarded, tmp_path: Path) -
     is_refused(ended, Exit.UNREACHABLE, "Does the server take this certificate")
 
 
+def test_a_certificate_that_the_server_does_not_name(tmp_path: Path) -> None:
+    """Nobody gave a token, so nothing is said of one; the certificate is named by its source."""
+    with guarded_server(tmp_path, mutual=True, certified="worker.example") as server:
+        advice = (
+            "It knows no name in {}: add one of its names to [[certificates]] in the server's "
+            "file, or give a token."
+        )
+        ended = run("stats", *server.flags(), *server.client_flags())
+        source = f"--client-certificate {server.files.certificate}"
+        is_refused(ended, Exit.REFUSED, advice.format(source))
+        variables = {
+            "JOBLINE_CLIENT_CERTIFICATE": str(server.files.certificate),
+            "JOBLINE_CLIENT_KEY": str(server.files.key),
+        }
+        ended = run("stats", *server.flags(), **variables)
+        source = f"JOBLINE_CLIENT_CERTIFICATE {server.files.certificate}"
+        is_refused(ended, Exit.REFUSED, advice.format(source))
+        ended = run("stats", *server.flags(), *server.client_flags(), JOBLINE_TOKEN="jl_wrong")
+        is_refused(ended, Exit.REFUSED, "It refused the token of JOBLINE_TOKEN")
+
+
 def test_files_of_tls_that_are_none(server: Guarded, tmp_path: Path) -> None:
     (tmp_path / "letter").write_text("Dear reader,")
     files, letter = server.files, tmp_path / "letter"

@@ -85,6 +85,11 @@ _OF_TLS = {
 def _of_caller(error: Unauthenticated, connection: Connection) -> str:
     if error.reason == "AUTH_REQUIRED":
         return "Give a token: --token-file FILE, or JOBLINE_TOKEN."
+    if connection.client_certificate and not connection.has_token:
+        return (
+            f"It knows no name in {connection.certificate_source}: add one of its names to "
+            "[[certificates]] in the server's file, or give a token."
+        )
     return f"It refused the token of {connection.token_source}: is it whole, of this server, valid?"
 
 

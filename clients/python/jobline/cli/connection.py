@@ -68,6 +68,18 @@ class Connection:
         """Where the token comes from, for messages."""
         return TOKEN_VARIABLE if self.token_file is None else f"--token-file {self.token_file}"
 
+    @property
+    def has_token(self) -> bool:
+        """Whether a token is shown."""
+        return self.token_file is not None or bool(os.environ.get(TOKEN_VARIABLE))
+
+    @property
+    def certificate_source(self) -> str:
+        """Where the certificate comes from, for messages."""
+        variable, found = TLS_FILES[1], str(self.client_certificate)
+        source = variable if os.environ.get(variable) == found else "--client-certificate"
+        return f"{source} {found}"
+
     def token(self) -> str | None:
         """Returns the token of now. Raises UsageError for a file that cannot be read, or in which
         there is something else.
