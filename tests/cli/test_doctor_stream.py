@@ -10,11 +10,13 @@ from typing import cast
 
 import grpc
 import pytest
+import trustme
 
 from jobline.cli.connection import Connection
 from jobline.cli.doctor_stream import access, said_of
 from jobline.cli.exit_codes import Exit
 from jobline.cli.findings import Health
+from tests.server.authorities import Files
 
 
 @contextmanager
@@ -107,3 +109,14 @@ def test_a_caller_who_is_known_and_may_not_found_a_guarded_server(code, said):
 def test_an_address_that_others_reach_is_worth_a_word(server, health):
     assert said_of(Connection(server), is_guarded=False).health is health
     assert said_of(Connection(server), is_guarded=True).health is Health.FINE
+
+
+@pytest.mark.parametrize("server", ["localhost:7070", "queue.example:7070"])
+def test_a_certificate_that_was_shown_may_be_why_no_token_was_needed(server, tmp_path):
+    """Wherever the server is; nothing is said of callers without one."""
+    files = Files(tmp_path)
+    files.write(trustme.CA().issue_cert("client"))
+    shown = Connection(server, client_certificate=files.certificate, client_key=files.key)
+    found = said_of(shown, is_guarded=False)
+    assert found.health is Health.FINE
+    assert found.found == "no token was needed with this certificate; reached by TLS"

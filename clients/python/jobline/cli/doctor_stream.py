@@ -48,10 +48,11 @@ def said_of(connection: Connection, *, is_guarded: bool) -> Finding:
     way = "by TLS" if connection.tls else "in plaintext"
     if is_guarded:
         return fine("access", f"callers need a token or a certificate; reached {way}")
+    if connection.tls and connection.client_certificate:
+        # Of a server that knows callers by certificates as of one that lets everybody call.
+        return fine("access", "no token was needed with this certificate; reached by TLS")
     if is_near(connection.server):
         return fine("access", f"callers need no token; reached {way}, on this machine")
-    if connection.client_certificate:
-        return fine("access", "callers need no token; reached by TLS, with a certificate shown")
     return worrying(
         "access",
         "callers need no token: whoever reaches this address may do everything",
