@@ -16,7 +16,7 @@ from google.protobuf.descriptor import Descriptor
 
 from jobline.cli.exit_codes import MEANINGS
 from jobline.v1 import errors_pb2, event_pb2, job_pb2, job_service_pb2
-from jobline_server.cli.described import choices, shown_default
+from jobline_server.cli.described import choices, in_order, shown_default
 from jobline_server.config import Settings
 from jobline_server.engine.commands import RefusalKind
 from jobline_server.engine.states import as_mermaid
@@ -42,7 +42,7 @@ COMMENTED = re.compile(
 def settings_table() -> str:
     """Every setting: flag, variable, default, meaning."""
     rows = ["| flag | variable | default | |", "|---|---|---|---|"]
-    for name, info in Settings.model_fields.items():
+    for name, info in in_order(Settings.model_fields).items():
         words = (
             f" One of {', '.join(f'`{word}`' for word in choices(info))}." if choices(info) else ""
         )

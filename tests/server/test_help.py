@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from jobline_server import serving
 from jobline_server.cli import plain, register
-from jobline_server.cli.described import flag_of, shown_default
+from jobline_server.cli.described import flag_of, metavar_of, shown_default
 from jobline_server.cli.dev import SHOWN_DEFAULTS
 from jobline_server.config import Settings
 
@@ -75,3 +75,39 @@ def test_an_empty_path_is_not_the_current_directory(flag: str) -> None:
 
     assert result.exit_code == 2
     assert ("data: must name a directory" in result.output) == (flag == "--data")
+
+
+@pytest.mark.parametrize("command", ["serve", "python -m"])
+def test_what_most_set_comes_first(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of all flags: the directory, and the addresses of the ports."""
+    text = help_of_module(capsys) if command == "python -m" else help_of_serve(command)
+    flags = re.findall(r"^  (--[a-z-]+)", text, re.MULTILINE)
+    flags = [flag for flag in flags if flag not in {"--config", "--help"}]
+    assert flags[:3] == ["--data", "--listen", "--http"]
+    assert len(flags) == len(set(flags)) == len(Settings.model_fields)
+
+
+@pytest.mark.parametrize(
+    ("name", "placeholder"),
+    [
+        ("listen", "HOST:PORT"),
+        ("http", "HOST:PORT"),
+        ("health_listen", "HOST:PORT"),
+        ("history", "DIR|URL"),
+        ("backup_to", "DIR|URL"),
+        ("http_cors_origins", "ORIGINS"),
+        ("auth", "PATH"),
+        ("shards", "N"),
+        ("max_payload_bytes", "SIZE"),
+        ("drain_seconds", "SECONDS"),
+    ],
+)
+def test_a_placeholder_says_what_a_setting_takes(name: str, placeholder: str) -> None:
+    assert metavar_of(name, Settings.model_fields[name]) == placeholder
+
+
+def test_a_text_is_no_number() -> None:
+    """Each `N` is one."""
+    for name, info in Settings.model_fields.items():
+        if metavar_of(name, info) == "N":
+            assert info.annotation is not str, name

@@ -5,12 +5,24 @@ Both command lines (`jobline serve`, `python -m jobline_server`) and docs/operat
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
 from jobline_server.wrong_settings import SIZE_UNITS
+
+# Most start a server with these, and look for no other.
+FIRST = ("data", "listen", "http")
+_METAVARS = {
+    "listen": "HOST:PORT",
+    "http": "HOST:PORT",
+    "health_listen": "HOST:PORT",
+    "http_cors_origins": "ORIGINS",
+    "history": "DIR|URL",
+    "backup_to": "DIR|URL",
+}
 
 
 def flag_of(name: str) -> str:
@@ -31,19 +43,24 @@ def help_of(info: FieldInfo, default: str = "") -> str:
     return f"{info.description}{words} Default: {default or shown_default(info)}."
 
 
+def in_order(fields: Mapping[str, FieldInfo]) -> dict[str, FieldInfo]:
+    """Returns settings in the order in which people read them: first those that most set."""
+    return {name: fields[name] for name in FIRST if name in fields} | dict(fields)
+
+
 def metavar_of(name: str, info: FieldInfo) -> str:
     """Returns the placeholder of a setting's value."""
     if choices(info):
         return "WORD"
-    if name in {"listen", "http"}:
-        return "HOST:PORT"
-    if name.endswith("_origins"):
-        return "ORIGINS"
+    if name in _METAVARS:
+        return _METAVARS[name]
     if name.endswith("_bytes"):
         return "SIZE"
     if name.endswith("_seconds"):
         return "SECONDS"
-    return "PATH" if info.annotation in {Path, Path | None} else "N"
+    if info.annotation in {Path, Path | None}:
+        return "PATH"
+    return "TEXT" if info.annotation is str else "N"
 
 
 def shown_default(info: FieldInfo) -> str:

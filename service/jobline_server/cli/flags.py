@@ -14,7 +14,7 @@ import typer
 from pydantic.fields import FieldInfo
 from typer.core import TyperCommand
 
-from jobline_server.cli.described import flag_of, help_of, is_switch, metavar_of
+from jobline_server.cli.described import flag_of, help_of, in_order, is_switch, metavar_of
 from jobline_server.config import Settings
 
 
@@ -41,7 +41,9 @@ def with_settings(
         if parameter.name != "given"
     ]
     fields = {
-        name: info for name, info in Settings.model_fields.items() if name not in (fixed or {})
+        name: info
+        for name, info in in_order(Settings.model_fields).items()
+        if name not in (fixed or {})
     }
     flags = [_flag(name, info, (defaults or {}).get(name, "")) for name, info in fields.items()]
 

@@ -7,7 +7,7 @@ import os
 import sys
 from pathlib import Path
 
-from jobline_server.cli.described import flag_of, help_of, is_switch, metavar_of
+from jobline_server.cli.described import flag_of, help_of, in_order, is_switch, metavar_of
 from jobline_server.config import ConfigurationError, Settings, load_settings
 
 USAGE = "python -m jobline_server [-h] [--config PATH] [--SETTING VALUE] …"
@@ -40,7 +40,7 @@ def make_parser() -> argparse.ArgumentParser:
         prog="python -m jobline_server", usage=USAGE, description=DESCRIPTION, allow_abbrev=False
     )
     parser.add_argument("--config", type=Path, metavar="PATH", help="Settings file (TOML).")
-    for name, info in Settings.model_fields.items():
+    for name, info in in_order(Settings.model_fields).items():
         # argparse formats a help text with `%`.
         text = help_of(info).replace("%", "%%")
         if is_switch(info):
