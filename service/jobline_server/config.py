@@ -21,6 +21,7 @@ from pydantic_settings import (
 )
 
 from jobline_server.environment import is_of_others
+from jobline_server.nearest import nearest
 from jobline_server.setting_partners import partner_problem
 from jobline_server.setting_types import (
     Address,
@@ -34,7 +35,7 @@ from jobline_server.setting_types import (
     ballast_problem,
 )
 from jobline_server.worker_settings import WorkerSettings
-from jobline_server.wrong_settings import SEE_HELP, explain, in_file, nearest
+from jobline_server.wrong_settings import SEE_HELP, explain, in_file
 
 PREFIX = "JOBLINE_"
 FILE_VARIABLE = "JOBLINE_CONFIG"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping
-from difflib import get_close_matches
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, get_args, get_origin
 
 from pydantic import ByteSize, ValidationError
 from pydantic.fields import FieldInfo
+
+from jobline_server.nearest import nearest
 
 SEE_HELP = "see `jobline serve --help`"
 
@@ -36,15 +37,6 @@ def explain(
             reason = _allowed(fields[name]) or problem["msg"]
         lines.append(f"{name}: {reason} (given: {origin(name, problem['input'])})")
     return "\n".join(lines)
-
-
-def nearest(name: str, known: Collection[str], *, prefix: str = "") -> str:
-    """Returns the known name closest to an unknown one, as the end of a sentence, or "". A `prefix`
-    of all names is not compared.
-    """
-    names = [known_name[len(prefix) :] for known_name in known]
-    near = get_close_matches(name.removeprefix(prefix), names, n=1)
-    return f" (did you mean {prefix}{near[0]}?)" if near else ""
 
 
 def in_file(name: str, value: object, file: object) -> str:

@@ -17,11 +17,11 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -35,14 +35,13 @@ from pydantic import (
 )
 
 from jobline_server.auth.api_keys import HASH
+from jobline_server.auth.file_mistakes import NAME, NAME_SAID, said_of
 
 FILE_BYTES_MAX = 4 << 20
 ROLES_MAX, ENTRIES_MAX = 1_000, 10_000
 # A file may have as many mistakes as lines, and a mistake may name what it is about.
 MISTAKES_MAX = 10
 MISTAKE_CHARACTERS_MAX = 400
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,127}")
-NAME_SAID = "must be 1 to 128 of A-Z a-z 0-9 . _ @ + -, the first a letter or digit"
 GLOB = re.compile(r"[A-Za-z0-9._:*-]{1,256}")
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 # Signatures that nobody can make with what the server knows: no HS256, and no "none".
@@ -171,6 +170,24 @@ class AccessFile(Table):
                 yield issuer.jwks_file
 
 
+# By the names of the tables that they are in: `roles.NAME` is one, `keys.hashes` another.
+_TABLES: dict[tuple[str, ...], type[Table]] = {
+    (): AccessFile,
+    ("roles",): Permission,
+    ("keys",): ApiKey,
+    ("keys", "hashes"): KeyHash,
+    ("jwt",): Issuer,
+    ("certificates",): Certificate,
+}
+
+
+def _names_at(place: Sequence[str | int]) -> Collection[str]:
+    """Returns the names that a table at a place may have."""
+    steps = place[:1] if place[:1] == ("roles",) else place
+    table = _TABLES.get(tuple(step for step in steps if isinstance(step, str)))
+    return table.model_fields if table else ()
+
+
 def read_access_file(path: Path) -> AccessFile:
     """Returns the file at a path. Relative paths in it are relative to its folder. Raises
     `WrongAccessFile`, which is `UnreadableFile` where that may pass.
@@ -202,7 +219,7 @@ def check_access_text(text: str, before: str = "") -> AccessFile:
         file = AccessFile.model_validate(tables)
     except ValidationError as error:
         problems = error.errors(include_url=False, include_input=False)
-        mistakes = (_mistake(problem, tables) for problem in problems)
+        mistakes = (said_of(problem, tables, _names_at) for problem in problems)
         raise _wrong(before, mistakes, len(problems)) from None
     found = list(_mistakes_of(file))
     if found:
@@ -233,30 +250,6 @@ def _placed(file: AccessFile, folder: Path) -> AccessFile:
         for one in file.jwt
     ]
     return file.model_copy(update={"jwt": issuers})
-
-
-def _mistake(problem: Any, tables: dict[str, Any]) -> str:
-    """Returns a mistake that the model found, as one line."""
-    place = problem["loc"]
-    if problem["type"] == "extra_forbidden":
-        return f"{place_of(place[:-1], tables)}{'.' if place[:-1] else ''}{place[-1]}: no such name"
-    message = problem["msg"].removeprefix("Value error, ")
-    return f"{place_of(place, tables)}: {message}"
-
-
-def place_of(place: Sequence[str | int], tables: Any) -> str:
-    """Returns where something stands: `keys[1] (shop).roles[0]`."""
-    text, here = "", tables
-    for step in place:
-        try:
-            here = here[step]
-        except (LookupError, TypeError):
-            here = None
-        text += f"[{step}]" if isinstance(step, int) else f"{'.' if text else ''}{step}"
-        name = here.get("name") if isinstance(here, dict) else None
-        if isinstance(name, str) and NAME.fullmatch(name):
-            text += f" ({name})"
-    return text
 
 
 def _mistakes_of(file: AccessFile) -> Iterator[str]:

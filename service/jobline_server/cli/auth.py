@@ -81,7 +81,7 @@ def _role_lines(role: str) -> str:
 
 def _check_names(name: str, roles: list[str]) -> None:
     """Ends the command at a name that no file may have."""
-    from jobline_server.auth.access_file import NAME, NAME_SAID
+    from jobline_server.auth.file_mistakes import NAME, NAME_SAID
 
     named = [("NAME", name), *(("--role", role) for role in roles)]
     for what, value in named:
