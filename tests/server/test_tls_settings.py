@@ -19,7 +19,7 @@ from tests.server.authorities import Files
     [
         ({"tls_key": None}, "tls_certificate and tls_key: both or none"),
         ({"tls_certificate": None, "tls_key": None}, "tls_client_ca: needs tls_certificate"),
-        ({"tls_key": "clients.pem"}, "^tls_certificate: .* are no certificate and its key"),
+        ({"tls_key": "clients.pem"}, "^tls_key: .*clients.pem holds a certificate, and no key"),
         ({"tls_client_ca": "server.key"}, "^tls_client_ca: .*server.key has no certificates"),
         ({"tls_certificate": "none.pem"}, "^tls_certificate: .*none.pem: no such file"),
         ({"tls_key": "none.pem"}, "^tls_key: .*none.pem: no such file"),

@@ -15,6 +15,7 @@ from typing import Final, Literal, Self
 
 from jobline_server.auth.file_marks import mark_of
 from jobline_server.auth.handshake_failures import HandshakeFailures
+from jobline_server.auth.tls_pairs import Pem, trouble_of
 
 FILE_BYTES_MAX = 1 << 20
 H2: Final = "h2"
@@ -87,11 +88,7 @@ class TlsFiles:
             contexts = {protocol: self._context_of(protocol) for protocol in PROTOCOLS}
             chain = x509.load_pem_x509_certificates(certificate)
         except (ssl.SSLError, OSError, ValueError) as error:
-            why = getattr(error, "reason", None) or str(error)
-            raise WrongTlsFiles(
-                f"{self._paths[0]} and {self._paths[1]} are no certificate and its key, without a "
-                f"passphrase (PEM): {why}"
-            ) from None
+            raise self._no_pair(certificate, key, error) from None
         # Also where the file is empty: that must not be as if none had been named.
         if self.asks_clients:
             try:
@@ -106,6 +103,12 @@ class TlsFiles:
         begins_s = chain[0].not_valid_before_utc.timestamp()
         ends_s = chain[0].not_valid_after_utc.timestamp()
         return Loaded(certificate, key, client_ca, contexts, expires_s, begins_s, ends_s)
+
+    def _no_pair(self, certificate: bytes, key: bytes, error: Exception) -> WrongTlsFiles:
+        reason = str(getattr(error, "reason", None) or "")
+        path, path_of_key, _ = self._paths
+        at, said = trouble_of(Pem(path, certificate), Pem(path_of_key, key), reason)
+        return WrongTlsFiles(said, SETTINGS[at])
 
     def _context_of(self, protocol: str) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -8,6 +8,12 @@ from pathlib import Path
 
 import pytest
 import trustme
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    PrivateFormat,
+    load_pem_private_key,
+)
 
 from jobline_server.auth.tls_files import TlsFiles, WrongTlsFiles
 from tests.server.authorities import HOST, Files, context_of
@@ -39,6 +45,62 @@ def test_an_empty_file_of_authorities_is_refused(files: Files) -> None:
     assert tls.now.client_ca == before
     with pytest.raises(WrongTlsFiles, match="has no certificates"):
         tls_of(files)
+
+
+def refusal_of(files: Files) -> tuple[str, str]:
+    """The setting that is named, and what is said, without the folder."""
+    with pytest.raises(WrongTlsFiles) as caught:
+        tls_of(files)
+    return caught.value.setting, str(caught.value).replace(f"{files.folder}/", "")
+
+
+@pytest.mark.parametrize("is_old", [False, True])
+def test_a_key_with_a_passphrase_is_named(files: Files, is_old: bool) -> None:
+    """OpenSSL says `PEM lib` of it. In both forms that a file may have."""
+    form = PrivateFormat.TraditionalOpenSSL if is_old else PrivateFormat.PKCS8
+    found = load_pem_private_key(files.key.read_bytes(), None)
+    locked = found.private_bytes(Encoding.PEM, form, BestAvailableEncryption(b"secret"))
+    files.key.write_bytes(locked)
+    setting, said = refusal_of(files)
+    assert setting == "tls_key"
+    assert said == (
+        "server.key: the key has a passphrase, for which a server cannot ask: write one without "
+        "(openssl pkey -in server.key -out FILE)"
+    )
+
+
+def test_a_file_in_place_of_another_is_named(files: Files) -> None:
+    certificate, key = files.certificate.read_bytes(), files.key.read_bytes()
+    for first, second, setting, said in (
+        (key, certificate, "tls_certificate", "server.pem holds a key, and server.key a certifica"),
+        (key, key, "tls_certificate", "server.pem holds a key, and no certificate: name the file"),
+        (b"", key, "tls_certificate", "server.pem has no certificate: name the file"),
+        (certificate, certificate, "tls_key", "server.key holds a certificate, and no key: name"),
+        (certificate, b"Dear", "tls_key", "server.key has no private key: name the file"),
+    ):
+        files.certificate.write_bytes(first)
+        files.key.write_bytes(second)
+        named, found = refusal_of(files)
+        assert named == setting
+        assert found.startswith(said), found
+
+
+def test_a_certificate_and_a_key_of_another_are_said_to_be_that(
+    files: Files, authority: trustme.CA
+) -> None:
+    """Both are right by themselves, so neither is called damaged."""
+    files.key.write_bytes(authority.issue_cert(HOST).private_key_pem.bytes())
+    _, said = refusal_of(files)
+    assert said.startswith("server.pem and server.key do not belong together: ")
+
+
+def test_a_damaged_certificate_is_said_to_be_that(files: Files) -> None:
+    """Without the line of OpenSSL's source that found it."""
+    content = files.certificate.read_bytes()
+    files.certificate.write_bytes(content[: len(content) // 3])
+    _, said = refusal_of(files)
+    assert "one of them is damaged or half written" in said
+    assert "_ssl.c" not in said
 
 
 def test_a_half_written_certificate_leaves_the_old_one_in_use(
