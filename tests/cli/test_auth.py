@@ -31,7 +31,7 @@ def test_a_new_key_and_its_lines(app: typer.Typer, tmp_path: Path) -> None:
     file = tmp_path / "auth.toml"
     file.write_text(ROLE + done.stderr)
     checked = CliRunner().invoke(app, ["auth", "check", str(file)])
-    assert checked.stdout == "1 keys, 0 issuers, 0 certificates, 1 roles\n"
+    assert checked.stdout == "1 key, 0 issuers, 0 certificates, 1 role\n"
     assert key not in done.stderr
 
 
@@ -74,7 +74,7 @@ def test_a_key_is_added_to_a_file(app: typer.Typer, tmp_path: Path, end: str) ->
         assert hash_of(done.stdout.strip()) in file.read_text()
         assert done.stderr == f"{name} was added to {file}\n"
     checked = CliRunner().invoke(app, ["auth", "check", str(file)])
-    assert checked.stdout == "2 keys, 0 issuers, 0 certificates, 1 roles\n"
+    assert checked.stdout == "2 keys, 0 issuers, 0 certificates, 1 role\n"
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_certificates_need_an_authority(app: typer.Typer, tmp_path: Path) -> Non
     file.write_text(f'{ROLE}[[certificates]]\nname = "shop.example"\nroles = ["producer"]\n')
     done = CliRunner().invoke(app, ["auth", "check", str(file)])
     assert done.exit_code == 0
-    assert done.stdout.startswith("0 keys, 0 issuers, 1 certificate")
+    assert done.stdout.startswith("0 keys, 0 issuers, 1 certificate, 1 role\n")
     assert done.stderr == (
         "certificates count only where the server has tls_client_ca (chart: tls.clientCa); "
         "without it, it does not start with this file\n"

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import cast
+
 import pytest
 
-from jobline import Client
-from jobline.cli import queue_list
+from jobline import Client, Queue
+from jobline._objective import WorkersNeeded
+from jobline.cli import queue_list, queues
 from jobline.cli.exit_codes import Exit
 from tests.cli.guarded import guarded_server, run
 
@@ -108,3 +112,16 @@ def test_a_caller_who_may_see_none_is_told_so(tmp_path):
     assert f"No queue {said}" in ended.err
     assert f"No queue of such a name {said}" in named.err
     assert "No queue has such a name." in known.err
+
+
+@pytest.mark.parametrize(
+    ("slots", "said"),
+    [(1.0, "1 job at a time each"), (2.0, "2 jobs at a time"), (1.5, "1.5 jobs at a time each")],
+)
+def test_workers_with_one_slot_do_one_job(slots, said):
+    """The number is a mean, so it may be a fraction."""
+    needed = WorkersNeeded(
+        workers=3, slots_per_worker=slots, backlog=0, arrivals_per_second=2.0, mean_run=None
+    )
+    shown = queues._workers_needed(cast("Queue", SimpleNamespace(workers_needed=needed)))
+    assert shown.startswith(f"3, {said}")

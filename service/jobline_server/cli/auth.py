@@ -10,6 +10,8 @@ from typing import Annotated
 
 import typer
 
+from jobline.cli.output import counted
+
 EXIT_WRONG = 2
 
 Name = Annotated[str, typer.Argument(help="The name of the caller, as the log will show it.")]
@@ -150,10 +152,13 @@ def check(file: File) -> None:
     except WrongAccessFile as wrong:
         print(wrong, file=sys.stderr)
         raise typer.Exit(EXIT_WRONG) from None
-    print(
-        f"{len(found.keys)} keys, {len(found.jwt)} issuers, {len(found.certificates)} "
-        f"certificates, {len(found.roles)} roles"
-    )
+    counts = {
+        "key": len(found.keys),
+        "issuer": len(found.jwt),
+        "certificate": len(found.certificates),
+        "role": len(found.roles),
+    }
+    print(", ".join(counted(count, what) for what, count in counts.items()))
     if found.certificates:
         # What the file alone cannot show.
         print(

@@ -231,7 +231,8 @@ def _workers_needed(queue: Queue) -> str:
     needed = queue.workers_needed
     if needed is None:
         return ""
-    slots = f"{needed.slots_per_worker:g} jobs at a time each"
+    at_a_time = f"{needed.slots_per_worker:g}"  # a mean of those that work
+    slots = f"{at_a_time} {'job' if at_a_time == '1' else 'jobs'} at a time each"
     ran = "" if needed.mean_run is None else f" of {show_span(needed.mean_run.total_seconds())}"
     return f"{needed.workers:,}, {slots}; {needed.arrivals_per_second:.3g} jobs/s{ran} come"
 
