@@ -71,6 +71,18 @@ async def test_newer_backup_and_used_directory_are_refused(whole: Path, tmp_path
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["letter"]
 
 
+async def test_a_backup_is_read_from_the_folder_that_was_named(whole: Path, tmp_path: Path) -> None:
+    """Given a copy of another name, with and without the one that has the old name beside it; then
+    its own files are restored."""
+    copy = whole.with_name("latest")
+    shutil.copytree(whole, copy)
+    (whole / FILES[0]).unlink()
+    await restored(copy, tmp_path / "beside")
+    shutil.rmtree(whole)
+    await restored(copy, tmp_path / "alone")
+    assert (tmp_path / "alone" / FILES[0]).exists()
+
+
 async def test_restore_goes_on_after_one_that_was_cut_off(whole: Path, tmp_path: Path) -> None:
     """Given what a killed restore leaves; then the next one takes it away."""
     left = tmp_path / "new" / "restoring"

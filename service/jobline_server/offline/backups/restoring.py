@@ -51,12 +51,14 @@ _IGNORED = {WORK_FOLDER, "lost+found"}
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A backup, and where it is. `count`: of how many it was taken, as the furthest in the journal;
+    """A backup, and where it is: `folder` of `place`, which may have another name than the manifest
+    says, if somebody copied it. `count`: of how many it was taken, as the furthest in the journal;
     `later_named` are those of them whose names say a later time. `taken` and `older` are the paths
     or URLs of this one and of the next, "" where the backup was named, or there is no other.
     """
 
     place: Place
+    folder: str
     manifest: Manifest
     count: int = 1
     later_named: tuple[str, ...] = ()
@@ -98,7 +100,7 @@ def _find(where: str, shown: str) -> Found:
         parent, folder = parent_and_folder(where)
         above = place_of(parent)
         if above.has(folder, MANIFEST_FILE):
-            return Found(above, _manifest_of(above, folder))
+            return Found(above, folder, _manifest_of(above, folder))
     except (ImportError, ValueError) as error:
         raise CannotRead(Why.FOREIGN, without_credentials(str(error))) from error
     found = whole_ones(place)
@@ -117,7 +119,9 @@ def _find(where: str, shown: str) -> Found:
         )
     later = tuple(one.name for one in found if one.name > found[0].name)
     taken, *others = (f"{shown.rstrip('/')}/{one.name}" for one in found)
-    return Found(place, found[0], len(found), later, taken, others[0] if others else "")
+    return Found(
+        place, found[0].name, found[0], len(found), later, taken, others[0] if others else ""
+    )
 
 
 def _newest_of(found: list[Manifest], store: str) -> Manifest:
@@ -208,7 +212,7 @@ def _fetch(found: Found, name: str, to: Path, done: Callable[[int], None]) -> No
     try:
         with (
             os.fdopen(descriptor, "wb") as target,
-            found.place.read(found.manifest.name, name) as source,
+            found.place.read(found.folder, name) as source,
         ):
             while piece := source.read(PIECE_BYTES):
                 size += len(piece)
