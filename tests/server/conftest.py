@@ -60,8 +60,9 @@ ALL = ["push", "work", "read", "read_payload", "manage"]
 TWO_QUEUES = (
     role("ours", (["ours"], ALL))
     + role("looks", (["ours", "shown"], ["read"]))
+    + role("looks-all", (["*"], ["read"]), (["ours", "shown"], ["read_payload"]))
     + role("root", (["*"], [*ALL, "admin"]))
-    + "".join(api_key(name, name) for name in ("ours", "looks", "root"))
+    + "".join(api_key(name, name) for name in ("ours", "looks", "looks-all", "root"))
 )
 
 
@@ -75,8 +76,9 @@ async def world(transport: str, tmp_path_factory: pytest.TempPathFactory) -> Asy
             channel_of(address, "root") as root,
             channel_of(address, "ours") as ours,
             channel_of(address, "looks") as looks,
+            channel_of(address, "looks-all") as looks_all,
         ):
-            yield World(server, root, ours, looks)
+            yield World(server, root, ours, looks, looks_all)
 
 
 @pytest.fixture(scope="module")

@@ -23,6 +23,7 @@ class World:
     root: aio.Channel
     ours: aio.Channel
     looks: aio.Channel
+    looks_all: aio.Channel
 
     async def ask(self, channel: aio.Channel, rpc: str, **request: Any) -> Any:
         """The reply to a call."""

@@ -11,6 +11,7 @@ from typing import Any
 from jobline.v1 import job_admin_service_pb2, job_service_pb2
 from jobline_server.auth.grants import READ, READ_PAYLOAD
 from jobline_server.rpc.access.asking import Ask
+from jobline_server.rpc.convert.asked import without
 
 Show = Callable[[Ask, Any], Any]
 """Returns a reply, or its bytes, without what the caller may not see."""
@@ -27,6 +28,8 @@ CONTENTS: dict[str, tuple[str, ...]] = {
     "WaitResponse": ("result", "partial"),
     "Event": ("error_message", "message", "partial"),
 }
+# Fields of the request of an operation: headers of scheduled jobs, and conditions on contents.
+CONTENTS_ASKED = ("headers", "error_contains")
 
 
 def clear(message: Any) -> None:
@@ -125,6 +128,16 @@ def show_workers(ask: Ask, reply: Any) -> Any:
     for worker in reply.workers:
         _keep(worker.queues, lambda queue: ask.caller.may(READ, queue.queue))
         _keep(worker.handlers, lambda handler: ask.caller.may(READ, handler.queue))
+    return reply
+
+
+def show_operations(ask: Ask, reply: Any) -> Any:
+    """Shows a page of operations. Those on no queue may have been about the jobs of any."""
+    if ask.caller.may_all(READ_PAYLOAD):
+        return reply
+    for operation in reply.operations:
+        if not operation.queue or not ask.caller.may(READ_PAYLOAD, operation.queue):
+            operation.request = without(operation.request, CONTENTS_ASKED)
     return reply
 
 

@@ -131,7 +131,7 @@ _SERVER = {
     "GetStats": Rule(checks.needs_all(READ)),
     "ListWorkers": Rule(checks.needs_queue(READ), contents.show_workers),
     "ListHandlers": _read_queue,
-    "ListOperations": _read_queue,
+    "ListOperations": Rule(checks.needs_queue(READ), contents.show_operations),
     # An operation may have changed anything.
     "UndoOperation": _admin,
     # A backup has all that there is.

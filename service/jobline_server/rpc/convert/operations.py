@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 from urllib.parse import unquote
-
-from google.protobuf.json_format import MessageToDict, SerializeToJsonError
 
 from jobline.v1 import admin_service_pb2 as pb
 from jobline_server.engine import limits
@@ -18,6 +15,7 @@ from jobline_server.engine.operations import (
 from jobline_server.rpc import limits as rpc_limits
 from jobline_server.rpc.caller import CALLER
 from jobline_server.rpc.client_rates import host_of
+from jobline_server.rpc.convert.asked import as_json
 from jobline_server.rpc.validate import fields
 from jobline_server.runtime.calls.operations import OperationView
 from jobline_server.runtime.calls.undoable import why_not
@@ -26,17 +24,13 @@ from jobline_server.wire.times import fill_time
 
 # The caller where calls are not authenticated; then the host.
 ANYBODY = "anonymous"
-# Ids of a request that are kept with its operation.
-IDS_SHOWN = 20
-# Fields of a request that its operation has of its own, or that nobody has to see.
-_LEFT_OUT = ("reason", "dry_run", "payload", "secret")
 
 
 def audit(request: Any, context: Any, operation_id: str) -> Audit:
     """Returns who asks for a change, and why. The operation gets this id."""
     reason = fields.single_line(request.reason, "reason", limits.REASON_CHARACTERS_MAX)
     verb = request.DESCRIPTOR.name.removesuffix("Request")
-    return Audit(principal_of(context), reason, verb, _as_json(request), operation_id)
+    return Audit(principal_of(context), reason, verb, as_json(request), operation_id)
 
 
 def principal_of(context: Any) -> str:
@@ -48,27 +42,6 @@ def principal_of(context: Any) -> str:
         return caller.principal[: rpc_limits.PRINCIPAL_CHARACTERS_MAX]
     host = unquote(host_of(context.peer()).removeprefix("ipv4:").removeprefix("ipv6:"))
     return f"{ANYBODY}@{host}"[: rpc_limits.PRINCIPAL_CHARACTERS_MAX]
-
-
-def _as_json(request: Any) -> str:
-    """Returns what was asked, bounded. JSON knows no time or span out of range: those that the call
-    does not leave out are refused later, with the names of their fields.
-    """
-    shown = type(request)()
-    shown.CopyFrom(request)
-    for name in _LEFT_OUT:
-        if name in shown.DESCRIPTOR.fields_by_name:
-            shown.ClearField(name)
-    if "jobs" in shown.DESCRIPTOR.fields_by_name:
-        del shown.jobs.ids[IDS_SHOWN:]
-    if "settings" in shown.DESCRIPTOR.fields_by_name and hasattr(shown.settings, "job"):
-        shown.settings.job.ClearField("payload")
-    try:
-        found = MessageToDict(shown, preserving_proto_field_name=True)
-    except SerializeToJsonError:
-        return ""
-    text = json.dumps(found, ensure_ascii=False, separators=(",", ":"))
-    return text[: rpc_limits.OPERATION_REQUEST_CHARACTERS_MAX]
 
 
 def operation_query(request: pb.ListOperationsRequest, size: int, cursor: str) -> OperationQuery:
