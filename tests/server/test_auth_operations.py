@@ -71,3 +71,16 @@ async def test_operations_on_no_queue_need_read_payload_for_all(world: World) ->
     asked = {"operationId": done.operation_id}
     [shown] = (await world.ask(world.looks_all, "AdminService/ListOperations", **asked)).operations
     assert json.loads(shown.request) == {"jobs": {"filter": {"name": "n"}}}
+
+
+async def test_operations_never_have_the_url_of_a_webhook(world: World) -> None:
+    """It may hold a secret, and no call but those of `admin` shows it."""
+    settings = {"url": "http://example.com/secret", **CHOSEN}
+    for verb in ("Create", "Update"):
+        request = {"webhook": "billing", "settings": settings}
+        done = await world.ask(world.root, f"WebhookService/{verb}Webhook", **request)
+        asked = {"operationId": done.operation_id}
+        for caller in (world.root, world.looks_all):
+            [shown] = (await world.ask(caller, "AdminService/ListOperations", **asked)).operations
+            assert json.loads(shown.request) == {"webhook": "billing", "settings": CHOSEN}
+    await world.ask(world.root, "WebhookService/DeleteWebhook", webhook="billing")

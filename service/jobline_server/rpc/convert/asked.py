@@ -8,12 +8,17 @@ from typing import Any
 
 from google.protobuf.json_format import MessageToDict, SerializeToJsonError
 
+from jobline.v1 import webhook_service_pb2 as pb
+from jobline_server.engine.operations import Operation
 from jobline_server.rpc import limits as rpc_limits
 
 # Ids of a request that are kept with its operation.
 IDS_SHOWN = 20
 # Fields of a request that its operation has of its own, or that nobody has to see.
 _LEFT_OUT = ("reason", "dry_run", "payload", "secret")
+# The URL of a webhook may hold a secret, which callers without `admin` are not told.
+_OF_WEBHOOKS = (pb.CreateWebhookRequest, pb.UpdateWebhookRequest)
+_VERBS_OF_WEBHOOKS = tuple(kind.DESCRIPTOR.name.removesuffix("Request") for kind in _OF_WEBHOOKS)
 
 
 def as_json(request: Any) -> str:
@@ -29,11 +34,20 @@ def as_json(request: Any) -> str:
         del shown.jobs.ids[IDS_SHOWN:]
     if "settings" in shown.DESCRIPTOR.fields_by_name and hasattr(shown.settings, "job"):
         shown.settings.job.ClearField("payload")
+    if isinstance(shown, _OF_WEBHOOKS):
+        shown.settings.ClearField("url")
     try:
         found = MessageToDict(shown, preserving_proto_field_name=True)
     except SerializeToJsonError:
         return ""
     return _text(found)[: rpc_limits.OPERATION_REQUEST_CHARACTERS_MAX]
+
+
+def kept(operation: Operation) -> str:
+    """Returns what an operation that is kept was asked: those of older servers have URLs."""
+    if operation.verb in _VERBS_OF_WEBHOOKS:
+        return without(operation.request, ("url",))
+    return operation.request
 
 
 def without(text: str, names: Collection[str]) -> str:

@@ -15,7 +15,7 @@ from jobline_server.engine.operations import (
 from jobline_server.rpc import limits as rpc_limits
 from jobline_server.rpc.caller import CALLER
 from jobline_server.rpc.client_rates import host_of
-from jobline_server.rpc.convert.asked import as_json
+from jobline_server.rpc.convert.asked import as_json, kept
 from jobline_server.rpc.validate import fields
 from jobline_server.runtime.calls.operations import OperationView
 from jobline_server.runtime.calls.undoable import why_not
@@ -90,7 +90,7 @@ def fill(message: pb.Operation, view: OperationView) -> None:
     message.limiter = operation.limiter
     message.schedule = operation.schedule
     message.batch_id = operation.batch_id
-    message.request = operation.request
+    message.request = kept(operation)
     fill_time(message.started_at, operation.began_ms)
     if operation.ended_ms:
         fill_time(message.ended_at, operation.ended_ms)
