@@ -115,7 +115,7 @@ async def test_one_caller_has_half_of_the_places(transport: str, tmp_path: Path,
 
         for stream in streams:
             stream.cancel()
-        await until(lambda: not len(gate) and not gate._by_sharer)
+        await until(lambda: not len(gate) and not len(gate.shares))
         streams = [opened(other) for _ in range(5)]
         await until(lambda: len(gate) == 5)
         code, said = await refusal(opened(other).read())

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from jobline_server.auth.grants import READ, WORK
 from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.rpc.gates import Gate, too_many
 from jobline_server.rpc.overload import Overload
@@ -119,11 +120,11 @@ class Admission:
         self.recounts: list[Callable[[], None]] = []
         self._recount_at = 0.0
         self._uncounted = 0
-        self.streams = Gate("streams", self.limits.streams, self.limits.stream_bytes)
-        self.pulls = Gate("long polls", self.limits.pulls)
-        self.waiters = Gate("waiters", self.limits.waiters, self.limits.waited_ids)
-        self.watchers = Gate("watchers", self.limits.watchers, is_shared=True)
-        self.scalers = Gate("scalers", self.limits.scalers, is_shared=True)
+        self.streams = Gate("streams", self.limits.streams, self.limits.stream_bytes, verb=WORK)
+        self.pulls = Gate("long polls", self.limits.pulls, verb=WORK)
+        self.waiters = Gate("waiters", self.limits.waiters, self.limits.waited_ids, verb=READ)
+        self.watchers = Gate("watchers", self.limits.watchers, verb=READ)
+        self.scalers = Gate("scalers", self.limits.scalers, verb=READ)
         self.health_watchers = Gate("watchers of its health", self.limits.health_watchers)
         self._writing: set[asyncio.Task[Any]] = set()
 

@@ -29,7 +29,6 @@ from jobline_server.rpc.admission import Admission
 from jobline_server.rpc.caller import CALLER
 from jobline_server.rpc.decoding import Decode
 from jobline_server.rpc.errors import Status, StatusError
-from jobline_server.rpc.gates import SHARER
 from jobline_server.rpc.guard import (
     Bidi,
     Context,
@@ -115,7 +114,7 @@ class Access:
                     yield job_service_pb2.WaitResponse(id=job_id, not_found=True)
                 if ask.is_answered:
                     return
-                SHARER.set("" if caller.may_all(READ) else caller.principal)
+                CALLER.set(caller)
                 messages = function(request, context)
                 # Not kept for the wait: it may have ten thousand ids.
                 del request
@@ -155,6 +154,7 @@ class Access:
             try:
                 shown = self._shown(context)
                 caller = await self._find(shown)
+                CALLER.set(caller)
                 ask = Ask(caller, self._runtime, is_long=True)
                 opened = OpenCall(ask, shown, self._admission, self._wall_ms)
                 with self._open(opened):
