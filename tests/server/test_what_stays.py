@@ -192,10 +192,8 @@ async def test_schemas_of_all_open_streams_are_bounded_and_kept_once(
     streams = [await opened("x" * 60_000) for _ in range(5)]
     assert 60_000 <= schemas.held_bytes < 61_000
     assert server.server.admission.streams.held < 5 * 60_000
-    with pytest.raises(aio.AioRpcError) as caught:
-        await opened("y" * 60_000)
-    refusal = refusal_of(caught.value)
-    assert (refusal.code, refusal.reason) == ("RESOURCE_EXHAUSTED", "TOO_MANY_CALLS")
+    streams.append(await opened("y" * 60_000))
+    assert len(schemas) == 1
     for stream in streams:
         stream.cancel()
     await until(lambda: not len(schemas))

@@ -1,8 +1,8 @@
 """The schemas that workers announce: one copy of each, while a stream is open that announced it.
 
 Workers of one version announce the same, and a schema may have 64 KiB, so memory is bounded by the
-different ones together. A stream that has no room for its schemas is refused before anything of it
-is kept.
+different ones together. Schemas that have no room are left out: whoever announces many would else
+keep other workers out. Payloads of such a handler are not checked, as of one that announces none.
 """
 
 from __future__ import annotations
@@ -14,10 +14,13 @@ from sys import getsizeof
 
 from jobline_server.dispatch.frames import Open
 from jobline_server.engine import limits
-from jobline_server.engine.commands import RefusalKind, Refused
 from jobline_server.runtime.calls.compiled_schemas import CompiledSchemas
+from jobline_server.telemetry.log import logger
 
-RETRY_AFTER_MS = 10_000
+LOG = logger("runtime")
+
+# Workers may come and go as often as they like: at most one line in this time.
+LOG_EVERY_MS = 60_000
 
 
 class AnnouncedSchemas:
@@ -25,32 +28,43 @@ class AnnouncedSchemas:
     what they take in memory; `compiled` has those that payloads were checked against.
     """
 
-    __slots__ = ("_texts", "_users", "compiled", "held_bytes")
+    __slots__ = (
+        "_log_from_ms",
+        "_texts",
+        "_unlogged",
+        "_users",
+        "compiled",
+        "held_bytes",
+    )
 
     def __init__(self) -> None:
         self._texts: dict[str, str] = {}
         self._users: Counter[str] = Counter()
         self.compiled = CompiledSchemas()
         self.held_bytes = 0
+        # When there may be a line again, and the schemas that were left out since the last one.
+        self._log_from_ms = 0
+        self._unlogged = 0
 
     def __len__(self) -> int:
         return len(self._texts)
 
-    def shared(self, opened: Open) -> Open:
-        """Returns what a stream announces, with the copies of schemas that are here already. Raises
-        `Refused` if there is no room for the others. Call `add` for the result when it is open.
+    def shared(self, opened: Open, now_ms: int) -> Open:
+        """Returns what a stream announces, with the copies of schemas that are here already, and
+        without those that have no room. Call `add` for the result when it is open.
         """
         own = {text: self._texts.get(text, text) for text in _texts_of(opened)}
         if not own:
             return opened
-        new_bytes = sum([_bytes_of(text) for text in own if text not in self._texts])
-        if new_bytes and self.held_bytes + new_bytes > limits.SCHEMAS_BYTES_MAX:
-            raise Refused(
-                RefusalKind.TOO_MANY_CALLS,
-                f"the schemas of all connected workers may have {limits.SCHEMAS_BYTES_MAX} bytes "
-                "together, equal ones counted once",
-                retry_after_ms=RETRY_AFTER_MS,
-            )
+        room, left_out = limits.SCHEMAS_BYTES_MAX - self.held_bytes, 0
+        for text in own:
+            size = 0 if text in self._texts else _bytes_of(text)
+            if size > room:
+                own[text], left_out = "", left_out + 1
+            else:
+                room -= size
+        if left_out:
+            self._log(opened.worker.id, left_out, now_ms)
         own[""] = ""
         handlers = [
             replace(
@@ -61,6 +75,14 @@ class AnnouncedSchemas:
             for handler in opened.handlers
         ]
         return replace(opened, handlers=tuple(handlers))
+
+    def _log(self, worker: str, left_out: int, now_ms: int) -> None:
+        self._unlogged += left_out
+        if now_ms < self._log_from_ms:
+            return
+        event = "schemas left out: those of all workers have no more room"
+        LOG.warning(event, worker=worker, schemas=self._unlogged)
+        self._log_from_ms, self._unlogged = now_ms + LOG_EVERY_MS, 0
 
     def add(self, opened: Open) -> None:
         """Keeps the schemas of a stream."""

@@ -73,7 +73,7 @@ class Streams:
         if self._core.draining:
             raise Refused(RefusalKind.DRAINING, "the server is draining; connect again later")
         self._core.slots.check_any_queue(first.queues)
-        first = self.handlers.schemas.shared(first)
+        first = self.handlers.schemas.shared(first, self._core.now().mono_ms)
         is_known = self._is_known(first.session)
         session_id = first.session if is_known else self._new_session()
         earlier = self.open.get(session_id)
