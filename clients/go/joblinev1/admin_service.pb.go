@@ -1164,7 +1164,8 @@ type Operation struct {
 	// Output only. The limiter that was meant, if one was.
 	Limiter string `protobuf:"bytes,8,opt,name=limiter,proto3" json:"limiter,omitempty"`
 	// Output only. What was asked, as JSON: the filter or the ids (the first 20), settings, times. ≤ 2,048
-	// characters, cut after that. A payload is left out.
+	// characters, cut after that. A payload, and the URL and secret of a webhook, are left out; headers and
+	// conditions on contents, too, for callers without the verb `read_payload`.
 	Request string `protobuf:"bytes,9,opt,name=request,proto3" json:"request,omitempty"`
 	// Output only. When it began.
 	StartedAt *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=started_at,json=startedAt,proto3" json:"started_at,omitempty"`

@@ -623,7 +623,8 @@ class Operation(_message.Message):
     """Output only. The limiter that was meant, if one was."""
     request: _builtins.str
     """Output only. What was asked, as JSON: the filter or the ids (the first 20), settings, times. ≤ 2,048
-    characters, cut after that. A payload is left out.
+    characters, cut after that. A payload, and the URL and secret of a webhook, are left out; headers and
+    conditions on contents, too, for callers without the verb `read_payload`.
     """
     count: _builtins.int
     """Output only. How many jobs it changed."""

@@ -702,7 +702,8 @@ export type Operation = Message<"jobline.v1.Operation"> & {
 
   /**
    * Output only. What was asked, as JSON: the filter or the ids (the first 20), settings, times. ≤ 2,048
-   * characters, cut after that. A payload is left out.
+   * characters, cut after that. A payload, and the URL and secret of a webhook, are left out; headers and
+   * conditions on contents, too, for callers without the verb `read_payload`.
    *
    * @generated from field: string request = 9;
    */
