@@ -2,13 +2,13 @@
 
 A glob is the name of a queue in which `*` stands for any number of characters, also none. It is
 compared piece by piece, without going back: no glob and no name make that slow. Of roles that name
-ten thousand queues, nearly all are names without a star, or the beginning of some: those are looked
-up, not compared one by one.
+ten thousand queues, nearly all are names without a star, or begin or end without one: those are
+looked up, and only what is found so is compared.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 PUSH, WORK, READ, READ_PAYLOAD, MANAGE, ADMIN = (
     "push",
@@ -46,35 +46,57 @@ def matches(glob: str, name: str) -> bool:
 
 
 class _Globs:
-    """Many globs: names, beginnings of names by their length, and others."""
+    """Many globs: names, beginnings of names by their length, and others by the length of the part
+    before their first star, or of that behind their last one if they begin with a star, or by the
+    longest part if they end with one, too.
+    """
 
-    __slots__ = ("_begins", "_names", "_others", "has_every")
+    __slots__ = ("_begins", "_by_begin", "_by_end", "_by_part", "_names", "has_every")
 
     def __init__(self, globs: Iterable[str]) -> None:
         self._names: set[str] = set()
         self._begins: dict[int, set[str]] = {}
-        self._others: set[str] = set()
+        self._by_begin: dict[int, dict[str, list[str]]] = {}
+        self._by_end: dict[int, dict[str, list[str]]] = {}
+        self._by_part: dict[str, list[str]] = {}
         self.has_every = False
-        for glob in globs:
+        for glob in dict.fromkeys(globs):
             self._add(glob)
 
     def _add(self, glob: str) -> None:
         self.has_every |= glob == EVERY
         begin, star, rest = glob.partition(EVERY)
+        end = rest.rpartition(EVERY)[2]
         if not star:
             self._names.add(glob)
-        elif rest:
-            self._others.add(glob)
-        else:
+        elif not rest:
             self._begins.setdefault(len(begin), set()).add(begin)
+        elif begin:
+            self._by_begin.setdefault(len(begin), {}).setdefault(begin, []).append(glob)
+        elif end:
+            self._by_end.setdefault(len(end), {}).setdefault(end, []).append(glob)
+        else:
+            self._by_part.setdefault(max(rest.split(EVERY), key=len), []).append(glob)
 
     def match(self, name: str) -> bool:
         """Returns whether a name matches any of them."""
         return (
             name in self._names
             or any(name[:length] in some for length, some in self._begins.items())
-            or any(matches(glob, name) for glob in self._others)
+            or any(matches(glob, name) for glob in self._likely(name))
         )
+
+    def _likely(self, name: str) -> Iterator[str]:
+        """Yields the globs with a star before their end that begin or end as a name does, or have a
+        part of it.
+        """
+        for length, some in self._by_begin.items():
+            yield from some.get(name[:length], ())
+        for length, some in self._by_end.items():
+            yield from some.get(name[-length:], ())
+        for part, others in self._by_part.items():
+            if part in name:
+                yield from others
 
 
 class Grants:

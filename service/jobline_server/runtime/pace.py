@@ -22,8 +22,12 @@ class Pace:
     def __init__(self) -> None:
         self._began = perf_counter()
 
+    def is_over(self) -> bool:
+        """Returns whether the slice is over."""
+        return perf_counter() - self._began >= SLICE_SECONDS
+
     async def rest(self) -> None:
         """Lets others go on if the slice is over; then the next one begins."""
-        if perf_counter() - self._began >= SLICE_SECONDS:
+        if self.is_over():
             await asyncio.sleep(0)
             self._began = perf_counter()

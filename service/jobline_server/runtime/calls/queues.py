@@ -26,6 +26,7 @@ from jobline_server.runtime.calls.webhooks import WebhookCalls
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.ended.ended_jobs import EndedJobs
 from jobline_server.runtime.minutes import Minutes
+from jobline_server.runtime.pace import Pace
 from jobline_server.runtime.queries.paging import first_names, page_by_name, queue_bytes
 from jobline_server.runtime.queries.queue_order import QueueOrder, QueuePlace
 from jobline_server.runtime.queries.walks import SLICE_JOBS
@@ -35,7 +36,7 @@ from jobline_server.runtime.workload import oldest_ready_ms
 
 # Priorities that a view lists.
 PRIORITIES_SHOWN_MAX = 100
-# Queues that a step of a list looks at.
+# The most queues that a step of a list looks at.
 STEP_QUEUES = 2_000
 # How often what came in while a queue was emptied is deleted in slices, before it goes in one step.
 DELETE_ROUNDS = 10
@@ -91,17 +92,24 @@ class Queues:
         prefix: str,
         may_read: Callable[[str], bool] | None,
     ) -> Iterator[list[QueuePlace]]:
-        """Yields the places of queues behind one, in slices."""
+        """Yields the places of queues behind one, in slices: also by the clock, as `may_read` may
+        compare each name with thousands of globs.
+        """
         activity = self._minutes.activity
         for slot in self._core.slots:
-            queues = list(slot.shard.queues.values())
-            for at in range(0, len(queues), STEP_QUEUES):
-                places = [
-                    order.place_of(queue, activity)
-                    for queue in queues[at : at + STEP_QUEUES]
-                    if queue.name.startswith(prefix) and (may_read is None or may_read(queue.name))
-                ]
-                yield [place for place in places if place > after]
+            queues = iter(list(slot.shard.queues.values()))
+            while step := list(islice(queues, STEP_QUEUES)):
+                found: list[QueuePlace] = []
+                pace = Pace()
+                for queue in step:
+                    if pace.is_over():
+                        yield found
+                        found, pace = [], Pace()
+                    if queue.name.startswith(prefix):
+                        place = order.place_of(queue, activity)
+                        if place > after and (may_read is None or may_read(queue.name)):
+                            found.append(place)
+                yield found
 
     def _shown(self, name: str) -> QueueView | None:
         queue = self._core.slots.find_queue(name)
