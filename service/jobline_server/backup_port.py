@@ -94,9 +94,10 @@ class OtherProcess:
         # A backup stands, even if an older one could not be deleted.
         return await self._number("bytes", request, note)
 
-    async def newest_ms(self, store: str) -> int:
+    async def newest_ms(self, store: str, until_name: str) -> int:
         """See `Finisher`."""
-        return await self._number("newest_ms", {"to": self._to, "store": store})
+        request = {"to": self._to, "store": store, "until_name": until_name}
+        return await self._number("newest_ms", request)
 
     async def take_away(self, copies: Path, unfinished: tuple[str, ...]) -> int:
         """See `Finisher`."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import IO
 
 import pytest
 
 from jobline_server.engine import limits
 from jobline_server.offline.backups import promises
-from jobline_server.offline.backups.choosing import delete_older, whole_ones
+from jobline_server.offline.backups.choosing import READERS, delete_older, latest, whole_ones
 from jobline_server.offline.backups.finishing import FILES
 from jobline_server.offline.backups.manifest import (
     MANIFEST_FILE,
@@ -111,6 +113,48 @@ def test_stores_are_not_compared(place: DirectoryPlace, tmp_path: Path) -> None:
     backup(place, "20260102", (9, 500), store=OTHER)
     assert delete_older(place, mine, 1) == [f"20250101T000000.000Z-{STORE}"]
     assert days(whole_ones(place, STORE)) == ["20260101"]
+
+
+class CountingPlace(DirectoryPlace):
+    """Notes which folders are read."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory)
+        self.read_from: list[str] = []
+
+    def read(self, folder: str, name: str) -> AbstractContextManager[IO[bytes]]:
+        """Opens a file."""
+        self.read_from.append(folder)
+        return super().read(folder, name)
+
+
+def test_the_latest_is_found_without_reading_those_before(tmp_path: Path) -> None:
+    """A server that waits a minute for the answer of a slow object store with 15,000 backups never
+    had one, and made no backup any more. Some of the last ones were cut off."""
+    place = CountingPlace(tmp_path / "to")
+    for year in range(1900, 2000):
+        backup(place, f"{year}0101", (5, year))
+    for day in range(1, READERS + 4):
+        place.write(f"200001{day:02}T000000.000Z-{STORE}", "jobline.db", iter([b"x"]))
+    backup(place, "20010101", (5, 9_000), store=OTHER)
+    found = latest(place, STORE, f"20260101T000000.000Z-{STORE}")
+    assert found is not None
+    assert found.name[:8] == "19990101"
+    assert len(place.read_from) == 2 * READERS
+    assert not [name for name in place.read_from if name.endswith(OTHER)]
+
+
+def test_the_latest_is_none_of_the_future_unless_there_are_no_others(place: DirectoryPlace) -> None:
+    """They are of a clock that was ahead, and would make each start make a backup for years."""
+    now_name = f"20260103T120000.000Z-{STORE}"
+    assert latest(place, STORE, now_name) is None
+    for day in ("20990101", "20990102"):
+        backup(place, day, (5, 120))
+    found = [latest(place, STORE, now_name)]
+    for day in ("20260102", "20260103"):
+        backup(place, day, (5, 130))
+    found.append(latest(place, STORE, now_name))
+    assert [one.name[:8] for one in found if one] == ["20990102", "20260103"]
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ async def test_process_gives_way_to_the_server_from_its_first_instruction(
     started: Started, tmp_path: Path
 ) -> None:
     """Its imports alone took the server's core for some tenths of a second."""
-    assert await OtherProcess(str(tmp_path / "to"), 0, "1").newest_ms("0" * 16) == 0
+    assert await OtherProcess(str(tmp_path / "to"), 0, "1").newest_ms("0" * 16, "9") == 0
     before = os.getpriority(os.PRIO_PROCESS, 0)
     assert started.niceness == [min(before + NICENESS, 19)]
     assert started.processes[0].returncode is not None
@@ -53,7 +53,7 @@ async def test_what_the_destination_says_is_the_reason(tmp_path: Path) -> None:
     (to / f"20260101T000000.000Z-{'0' * 16}").mkdir()
     (to / f"20260101T000000.000Z-{'0' * 16}" / "manifest.json").mkdir()
     with pytest.raises(BackupFailed, match="Is a directory"):
-        await OtherProcess(str(to), 0, "1").newest_ms("0" * 16)
+        await OtherProcess(str(to), 0, "1").newest_ms("0" * 16, "9")
 
 
 async def test_caller_who_gives_up_ends_the_process(started: Started, tmp_path: Path) -> None:
@@ -61,7 +61,9 @@ async def test_caller_who_gives_up_ends_the_process(started: Started, tmp_path: 
     to = tmp_path / "to" / f"20260101T000000.000Z-{'0' * 16}"
     to.mkdir(parents=True)
     os.mkfifo(to / "manifest.json")
-    asking = asyncio.create_task(OtherProcess(str(tmp_path / "to"), 0, "1").newest_ms("0" * 16))
+    asking = asyncio.create_task(
+        OtherProcess(str(tmp_path / "to"), 0, "1").newest_ms("0" * 16, "9")
+    )
     while not started.processes:  # noqa: ASYNC110  # it is started on a thread
         await asyncio.sleep(0.01)
     asking.cancel()

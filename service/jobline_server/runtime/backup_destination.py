@@ -47,13 +47,14 @@ class BackupFailed(Exception):
 @dataclass(frozen=True, slots=True)
 class Finisher:
     """What another process does. `finish` returns the bytes of the backup once it is whole;
-    `newest_ms` the time of the newest one of a store, 0 for none; `take_away` deletes what was sent
-    of backups that have a folder here, unless they are whole, then these folders, and returns how
-    many. All raise `BackupFailed`.
+    `newest_ms` the time of the newest one of a store, 0 for none: of those with a name up to the
+    second argument, if there is one; `take_away` deletes what was sent of backups that have a
+    folder here, unless they are whole, then these folders, and returns how many. All raise
+    `BackupFailed`.
     """
 
     finish: Callable[[CopyToFinish, Step], Awaitable[int]]
-    newest_ms: Callable[[str], Awaitable[int]]
+    newest_ms: Callable[[str, str], Awaitable[int]]
     take_away: TakeAway
 
 

@@ -151,7 +151,9 @@ class Backups:
         if self.last_success_ms is None:
             await self._leftovers.delete_copies()
             try:
-                found = await self._patience.wait_for(self._finisher.newest_ms(await self._store()))
+                store = await self._store()
+                until_name = name_of(self._now_ms(), store)
+                found = await self._patience.wait_for(self._finisher.newest_ms(store, until_name))
             except BackupFailed as error:
                 self._note_not_asked(str(error))
                 raise

@@ -51,7 +51,7 @@ class Finishing:
             raise BackupFailed("the destination is gone")
         return 7
 
-    async def newest_ms(self, _store: str) -> int:
+    async def newest_ms(self, _store: str, _until_name: str) -> int:
         """Returns a time of long ago, or what is set."""
         self.asked.set()
         if self.asks_hang:

@@ -7,6 +7,7 @@ each start and each restore raises the epochs, which never fall.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
 from jobline_server.offline.backups.finishing import DELETED
@@ -27,14 +28,38 @@ def whole_ones(place: Place, store: str = "") -> list[Manifest]:
     """Returns the backups at a place, the furthest in the journal first, of one store or of all.
     Only manifests are read: whether the files are as they should be is checked by a restore.
     """
-    folders = [
+    with ThreadPoolExecutor(READERS) as readers:
+        found = _read_all(readers, place, _folders(place, store))
+    return sorted(found, key=lambda one: (one.position, one.name), reverse=True)
+
+
+def latest(place: Place, store: str, until_name: str) -> Manifest | None:
+    """Returns the last whole backup of a store by its name; None if there is none. Those with a
+    name after `until_name` are of a clock that was ahead, and come last. Manifests are read only
+    until one is whole: to read all of many thousands takes longer than a server waits.
+    """
+    folders = _folders(place, store)
+    folders.sort(key=lambda folder: (folder <= until_name, folder), reverse=True)
+    with ThreadPoolExecutor(READERS) as readers:
+        for at in range(0, len(folders), READERS):
+            found = _read_all(readers, place, folders[at : at + READERS])
+            if found:
+                return found[0]
+    return None
+
+
+def _folders(place: Place, store: str) -> list[str]:
+    """Returns the folders that have the name of a backup, of one store or of all."""
+    return [
         folder
         for folder in place.folders()
         if NAME.fullmatch(folder) and (not store or folder.endswith(store))
     ]
-    with ThreadPoolExecutor(READERS) as readers:
-        found = [one for one in readers.map(lambda folder: _read(place, folder), folders) if one]
-    return sorted(found, key=lambda one: (one.position, one.name), reverse=True)
+
+
+def _read_all(readers: ThreadPoolExecutor, place: Place, folders: Iterable[str]) -> list[Manifest]:
+    """Returns the manifests of whole backups, in the order of their folders."""
+    return [one for one in readers.map(lambda folder: _read(place, folder), folders) if one]
 
 
 def _read(place: Place, folder: str) -> Manifest | None:

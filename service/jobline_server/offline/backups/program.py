@@ -17,7 +17,7 @@ from time import perf_counter
 from typing import Any
 
 from jobline_server.history.destination import without_credentials
-from jobline_server.offline.backups.choosing import delete_older, whole_ones
+from jobline_server.offline.backups.choosing import delete_older, latest
 from jobline_server.offline.backups.finishing import (
     Wanted,
     delete_unfinished,
@@ -73,7 +73,7 @@ def main() -> int:
 def _answer(request: dict[str, Any]) -> None:
     place = place_of(request["to"])
     if "store" in request:
-        newest = next(iter(whole_ones(place, request["store"])), None)
+        newest = latest(place, request["store"], request["until_name"])
         say(newest_ms=newest.at_ms if newest else 0, name=newest.name if newest else "")
         return
     for name in request["unfinished"]:
