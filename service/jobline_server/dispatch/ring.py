@@ -7,7 +7,7 @@ asked: a round leaves out a whole kind in one step, however many consumers it ha
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Collection, Container, Iterator
 from heapq import heapify, heappop, heappush, heapreplace
 from typing import Generic, TypeVar
 
@@ -15,6 +15,11 @@ from jobline_server.dispatch.consumer import Consumer, Kind, Room, is_some
 
 # Obsolete entries allowed in the heap of a ring, beyond one per kind.
 FIRSTS_SPARE = 16
+# Up to so many kinds are asked one by one: that costs no more than to look which of them handle a
+# name.
+FEW_KINDS = 8
+# Kinds that handle more names are looked up by none of them: each costs some 200 bytes.
+NAMES_INDEXED = 100
 
 C = TypeVar("C", bound=Consumer)
 
@@ -38,12 +43,15 @@ class Ring(Generic[C]):
     is called with one that leaves the ring as it has none, until `put` brings it back.
     """
 
-    __slots__ = ("_firsts", "_kinds", "_last", "_on_full", "waiting")
+    __slots__ = ("_by_name", "_firsts", "_kinds", "_last", "_of_many", "_on_full", "waiting")
 
     def __init__(self, on_full: Callable[[C], None]) -> None:
         self.waiting: dict[C, _Members[C]] = {}
         self._on_full = on_full
         self._kinds: dict[Kind, _Members[C]] = {}
+        # Kinds by the names that they handle, and those that handle any, or too many.
+        self._by_name: dict[str, dict[_Members[C], None]] = {}
+        self._of_many: dict[_Members[C], None] = {}
         # A heap of kinds by the turn of their first consumer, or by an earlier one.
         self._firsts: list[tuple[int, _Members[C]]] = []
         self._last = 0
@@ -55,6 +63,7 @@ class Ring(Generic[C]):
         members = self._kinds.get(kind)
         if members is None:
             members = self._kinds[kind] = _Members(kind)
+            self._add_kind(members)
         members.count += 1
         self.waiting[consumer] = members
         self.put(consumer)
@@ -68,6 +77,25 @@ class Ring(Generic[C]):
         members.count -= 1
         if not members.count:
             del self._kinds[members.kind]
+            self._drop_kind(members)
+
+    def _add_kind(self, members: _Members[C]) -> None:
+        names = members.kind.names
+        if names is None or len(names) > NAMES_INDEXED:
+            self._of_many[members] = None
+            return
+        for name in names:
+            self._by_name.setdefault(name, {})[members] = None
+
+    def _drop_kind(self, members: _Members[C]) -> None:
+        if members in self._of_many:
+            del self._of_many[members]
+            return
+        for name in members.kind.names or ():
+            kinds = self._by_name[name]
+            del kinds[members]
+            if not kinds:
+                del self._by_name[name]
 
     def put(self, consumer: C) -> None:
         """Puts a consumer that waits into the ring, behind the others."""
@@ -94,12 +122,20 @@ class Ring(Generic[C]):
         """Returns whether any of its consumers handles a name."""
         return any(kind.names is None or name in kind.names for kind in self._kinds)
 
-    def round(self, missed: Container[Kind]) -> Iterator[tuple[C, Room]]:
+    def round(
+        self, missed: Container[Kind], ready: Collection[str] | None = None
+    ) -> Iterator[tuple[C, Room]]:
         """Yields the consumers with room, and the room they have, the next one first; each moves
         behind the others. Kinds that the caller adds to `missed` are left out from then on, and the
-        consumer for which it does so keeps its place.
+        consumer for which it does so keeps its place. So does who handles none of the names
+        `ready`, and may be left out.
         """
         last, firsts = self._last, self._firsts
+        some = None if ready is None else self._kinds_for(ready)
+        if some is not None:
+            # A heap of their own; their entries in that of all become earlier ones.
+            firsts = [(next(iter(one.turns.values())), one) for one in some if one.turns]
+            heapify(firsts)
         aside: list[tuple[int, _Members[C]]] = []
         try:
             while firsts and firsts[0][0] <= last:
@@ -108,7 +144,8 @@ class Ring(Generic[C]):
                 consumer = next(iter(turns), None)
                 if consumer is None:
                     heappop(firsts)
-                    members.is_noted = False
+                    if some is None:
+                        members.is_noted = False
                 elif turns[consumer] != turn:
                     heapreplace(firsts, (turns[consumer], members))
                 elif members.kind in missed:
@@ -127,6 +164,24 @@ class Ring(Generic[C]):
         finally:
             for entry in aside:
                 heappush(firsts, entry)
+
+    def _kinds_for(self, names: Collection[str]) -> Collection[_Members[C]] | None:
+        """Returns the kinds that may handle any of these names; None if those are all, or it
+        costs more to tell.
+        """
+        every = len(self._kinds)
+        if every <= FEW_KINDS:
+            return None
+        by_name, found, looked = self._by_name, self._of_many.copy(), 0
+        # The smaller one is walked over.
+        for name in names if len(names) <= len(by_name) else by_name:
+            kinds = by_name.get(name)
+            if kinds is not None and name in names:
+                looked += len(kinds)
+                if looked > every or len(kinds) + len(self._of_many) == every:
+                    return None
+                found |= kinds
+        return found
 
     def share_of(self, ready: int) -> int:
         """Returns the equal share of `ready` jobs for each consumer with room, at least 1; 0 if

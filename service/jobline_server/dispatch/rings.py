@@ -11,7 +11,7 @@ a job is not for: consumers of the same names, version and payload size miss it 
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Collection, Container, Iterator
 from functools import partial
 from typing import Generic, TypeVar
 
@@ -83,12 +83,14 @@ class ConsumerRings(Generic[C]):
         """Returns the queues with a waiting consumer."""
         return list(self._rings)
 
-    def round(self, queue: str, missed: Container[Kind] = ()) -> Iterator[tuple[C, Room]]:
+    def round(
+        self, queue: str, missed: Container[Kind] = (), ready: Collection[str] | None = None
+    ) -> Iterator[tuple[C, Room]]:
         """Returns the consumers with room, and the room they have, the next one first; see
         `Ring.round`.
         """
         ring = self._rings.get(queue)
-        return iter(()) if ring is None else ring.round(missed)
+        return iter(()) if ring is None else ring.round(missed, ready)
 
     def share_of(self, queue: str, ready: int) -> int:
         """Returns the equal share of `ready` jobs for each consumer with room, at least 1; 0 if

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, KeysView, Mapping
 from typing import TypeVar
 
 from jobline_server.engine.lane import Lane
@@ -60,6 +60,10 @@ class ReadyCounts:
         if len(names) <= len(by_name):
             return sum([by_name.get(name, 0) for name in names])
         return sum([jobs for name, jobs in by_name.items() if name in names])
+
+    def named(self) -> KeysView[str]:
+        """Returns a view of the names."""
+        return self._by_name.keys()
 
     def names(self) -> Iterator[tuple[str, int]]:
         """Yields each name with its number of jobs."""

@@ -100,7 +100,7 @@ class Dispatcher:
         """
         given = 0
         missed: set[Kind] = set()
-        for consumer, room in self._core.rings.round(queue.name, missed):
+        for consumer, room in self._core.rings.round(queue.name, missed, queue.ready.named()):
             count = self.give(slot, queue, consumer, most, room)
             given += count
             if not count and self._note_miss(slot, queue, consumer, missed):

@@ -31,6 +31,7 @@ def test_counts_are_those_of_the_lanes(changes, names):
         assert [*counts.priorities()] == sorted((+by_priority).items(), reverse=True)
         assert dict(counts.names()) == +by_name
         assert counts.of_names(names) == sum(by_name[name] for name in names)
+        assert counts.named() == dict(counts.names()).keys()
 
 
 def test_nothing_more_is_nothing():

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jobline_server.dispatch import ring
 from jobline_server.engine.commands import Pull, Push
 from jobline_server.engine.decide.push import decide_push
 from jobline_server.engine.decide.queues import decide_update_queue
@@ -141,6 +142,19 @@ async def test_each_kind_is_asked_once() -> None:
     assert await hall.come(named("parcel", min_worker_version="3")) == 3
 
 
+async def test_of_workers_with_names_of_their_own_those_of_the_job_are_asked() -> None:
+    """A job that nobody handled, or one of them, had all of 4,000 asked in one step of 80 ms; and
+    so had each push, while a job for nobody lay there."""
+    hall = Hall(*(Taker(f"n{number}") for number in range(300)))
+    assert await hall.come(PARCEL) == 0
+    for _ in range(3):
+        assert await hall.come(named("n7")) <= 2
+    assert [taker.got() for taker in hall.takers[6:9]] == [0, 3, 0]
+    assert await hall.come(*[PARCEL] * 500) == 0
+    assert await hall.come(named("n8")) <= 2
+    assert hall.takers[8].got() == 1
+
+
 async def test_a_queue_that_lets_nothing_out_costs_no_more_than_one_question() -> None:
     """At its concurrency, as by its rate."""
     hall = Hall(*(Taker() for _ in range(300)))
@@ -212,9 +226,19 @@ TAKERS = st.builds(
 PUSHES = st.lists(st.tuples(st.lists(JOBS, min_size=1, max_size=5), st.integers(0, 30)), max_size=6)
 
 
-@given(st.lists(TAKERS, min_size=1, max_size=8), PUSHES, st.booleans(), st.booleans())
+@given(
+    st.lists(TAKERS, min_size=1, max_size=8),
+    PUSHES,
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from([0, ring.FEW_KINDS]),
+)
 def test_nobody_with_room_would_get_a_job_that_is_left(
-    takers: list[Taker], pushes: list[tuple[list[JobOptions], int]], fair: bool, narrow: bool
+    takers: list[Taker],
+    pushes: list[tuple[list[JobOptions], int]],
+    fair: bool,
+    narrow: bool,
+    few_kinds: int,
 ) -> None:
     """After each commit, whatever the jobs need and whatever the takers may have."""
 
@@ -226,4 +250,6 @@ def test_nobody_with_room_would_get_a_job_that_is_left(
             for taker in takers:
                 assert min(taker.room()) <= 0 or not hall.left_for(taker)
 
-    asyncio.run(scenario())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ring, "FEW_KINDS", few_kinds)
+        asyncio.run(scenario())
