@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from itertools import islice
 
 from jobline_server.background.periodic import Counts
 from jobline_server.engine.queue import Queue
@@ -22,9 +21,11 @@ from jobline_server.telemetry.log import logger
 LOG = logger("background")
 
 EVERY_SECONDS = 5.0
-# Queues checked per run, and names of each. The next run continues.
+# Queues checked per run, and names of each that are warned of. The next run continues.
 QUEUES_AT_ONCE = 500
 NAMES_AT_ONCE = 100
+# Names of a queue that are looked at between two looks at the time.
+NAMES_LOOKED_AT = 1_000
 # Names warned of and remembered until they are handled, all queues together. Beyond that, more than
 # one missing worker is to blame.
 NAMES_MAX = 1_000
@@ -51,7 +52,7 @@ class UnhandledNames:
             del self._warned[name]
         pace, warned = Pace(), 0
         for name in part:
-            new = self._new_names(name)
+            new = await self._new_names(name, pace)
             for job_name, ready in new.items():
                 LOG.warning("no worker handles", queue=name, job_name=job_name, ready=ready)
                 await pace.rest()
@@ -64,22 +65,40 @@ class UnhandledNames:
     def _queue(self, name: str) -> Queue | None:
         return self.core.slots.find_queue(name)
 
-    def _new_names(self, name: str) -> Mapping[str, int]:
+    async def _new_names(self, name: str, pace: Pace) -> Mapping[str, int]:
         """Returns the names of a queue to warn of, with their jobs, and remembers them."""
+        found = await self._unknown_names(name, pace)
+        # While others went on the queue may have gone, and workers may have come.
         queue, handled = self._queue(name), self.core.rings.names(name)
         if queue is None or handled is None:
             self._warned.pop(name, None)
             return {}
         warned = self._warned.get(name, frozenset()) - handled
-        known = handled | warned
-        new = {
-            job_name: ready
-            for job_name, ready in islice(queue.ready.names(), NAMES_AT_ONCE)
-            if job_name not in known
-        }
         left = NAMES_MAX - sum(map(len, self._warned.values()))
-        new_names = dict(islice(new.items(), max(left, 0)))
+        new_names: dict[str, int] = {}
+        for job_name in found[: max(left, 0)]:
+            ready = queue.ready.of_names(frozenset({job_name}))
+            if ready and job_name not in handled:
+                new_names[job_name] = ready
         self._warned[name] = warned | new_names.keys()
         if not self._warned[name]:
             del self._warned[name]
         return new_names
+
+    async def _unknown_names(self, name: str, pace: Pace) -> list[str]:
+        """Returns names of READY jobs of a queue that nobody handles and nobody was warned of. All
+        names may have to be looked at: those that are handled may come first.
+        """
+        queue, handled = self._queue(name), self.core.rings.names(name)
+        if queue is None or handled is None:
+            return []
+        known = handled | self._warned.get(name, frozenset())
+        found: list[str] = []
+        names = list(queue.ready.named())
+        for at in range(0, len(names), NAMES_LOOKED_AT):
+            part = names[at : at + NAMES_LOOKED_AT]
+            found += [job_name for job_name in part if job_name not in known]
+            if len(found) >= NAMES_AT_ONCE:
+                break
+            await pace.rest()
+        return found[:NAMES_AT_ONCE]

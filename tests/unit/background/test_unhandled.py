@@ -97,6 +97,43 @@ async def test_no_more_names_are_said_than_are_remembered(
     assert await warnings(task, caplog) == 3
 
 
+async def test_a_name_behind_many_that_are_handled_is_said(
+    runtime: Runtime, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a queue whose workers are behind with all that they handle only the first names were
+    looked at, which were always the same ones. Many names are looked at in slices."""
+    monkeypatch.setattr(unhandled, "NAMES_LOOKED_AT", 10)
+    monkeypatch.setattr(pace, "SLICE_SECONDS", 0.0)
+    names = [f"n{number}" for number in range(unhandled.NAMES_AT_ONCE + 50)]
+    connect(runtime, *names)
+    await push(runtime, *names, "lost", "found")
+    running = asyncio.create_task(
+        UnhandledNames(runtime.core, runtime.streams.notify_unhandled).run_once(runtime.core.now())
+    )
+    for _ in range(4):
+        await asyncio.sleep(0)
+    assert not running.done()
+    connect(runtime, "found")
+    assert await running == {"warned": 1}
+    assert "lost" in caplog.text
+    assert "found" not in caplog.text
+
+
+async def test_a_queue_that_goes_while_its_names_are_looked_at_is_left_out(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is kept of it."""
+    monkeypatch.setattr(pace, "SLICE_SECONDS", 0.0)
+    await push(runtime, "parcel")
+    connect(runtime, "letter")
+    task = UnhandledNames(runtime.core, runtime.streams.notify_unhandled)
+    running = asyncio.create_task(task.run_once(runtime.core.now()))
+    await asyncio.sleep(0)
+    del runtime.core.slots.of_queue("mail").shard.queues["mail"]
+    assert await running == {"warned": 0}
+    assert not task._warned
+
+
 async def test_the_workers_of_the_queue_are_told(runtime: Runtime) -> None:
     """Trial B8: in a frame of their stream, each name once; workers of other queues are not."""
     task = UnhandledNames(runtime.core, runtime.streams.notify_unhandled)
