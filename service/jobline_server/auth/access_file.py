@@ -39,6 +39,9 @@ from jobline_server.auth.file_mistakes import NAME, NAME_SAID, said_of
 
 FILE_BYTES_MAX = 4 << 20
 ROLES_MAX, ENTRIES_MAX = 1_000, 10_000
+# Of what there are a few. Each list has a bound: all mistakes of one are made before the first ten
+# are shown, and no thread goes on meanwhile.
+CHOICES_MAX = 100
 # A file may have as many mistakes as lines, and a mistake may name what it is about.
 MISTAKES_MAX = 10
 MISTAKE_CHARACTERS_MAX = 400
@@ -107,7 +110,10 @@ class Permission(Table):
     """Verbs that are allowed on queues."""
 
     queues: list[Glob] = Field(min_length=1, max_length=1_000)
-    verbs: list[Verb] = Field(min_length=1)
+    verbs: list[Verb] = Field(min_length=1, max_length=CHOICES_MAX)
+
+
+Permissions = Annotated[list[Permission], Field(max_length=ENTRIES_MAX)]
 
 
 class KeyHash(Table):
@@ -131,7 +137,7 @@ class Issuer(Table):
     name: Name = "jwt"
     issuer: str = Field(min_length=1, max_length=2_000)
     audience: str = Field(min_length=1, max_length=2_000)
-    algorithms: list[Algorithm] = Field(min_length=1)
+    algorithms: list[Algorithm] = Field(min_length=1, max_length=CHOICES_MAX)
     jwks_file: Annotated[Path, AfterValidator(_file)] | None = None
     jwks_url: Url | None = None
     roles_claim: str = Field(default="roles", min_length=1, max_length=200)
@@ -158,7 +164,7 @@ class Certificate(Table):
 class AccessFile(Table):
     """The whole file."""
 
-    roles: dict[Name, list[Permission]] = Field(default={}, max_length=ROLES_MAX)
+    roles: dict[Name, Permissions] = Field(default={}, max_length=ROLES_MAX)
     keys: list[ApiKey] = Field(default=[], max_length=ENTRIES_MAX)
     jwt: list[Issuer] = Field(default=[], max_length=100)
     certificates: list[Certificate] = Field(default=[], max_length=ENTRIES_MAX)

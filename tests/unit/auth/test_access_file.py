@@ -116,6 +116,20 @@ def test_of_many_mistakes_the_first_are_named(tmp_path: Path) -> None:
     assert lines[-1] == "14,990 more mistakes"
 
 
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        (ROLE.replace('"push"', '"fly", ' * 10_000), "roles.all[0].verbs"),
+        (ISSUER.replace('"RS256"', '"none", ' * 10_000), "jwt[0].algorithms"),
+        ("[roles]\nall = [" + "{}, " * 20_000 + "]\n", "roles.all"),
+    ],
+)
+def test_a_list_that_is_too_long_is_one_mistake(tmp_path: Path, text: str, place: str) -> None:
+    """All of 330,000 wrong verbs were looked at, and no thread went on for a second."""
+    (line,) = mistakes(tmp_path, text).splitlines()
+    assert line.startswith(f"{place}: List should have at most ")
+
+
 @pytest.mark.parametrize("text", ["{} = 1", "[{}]\n[{}]"])
 def test_a_mistake_is_short(tmp_path: Path, text: str) -> None:
     """One that names a key of two megabytes was a line of as many."""
