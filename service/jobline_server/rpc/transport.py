@@ -29,6 +29,7 @@ from jobline_server.rpc.limits import (
     UNTAKEN_SECONDS_MAX,
 )
 from jobline_server.rpc.listening import UNIX, CannotServe, check_address, check_can_listen
+from jobline_server.rpc.message_waits import MessageWaits
 from jobline_server.rpc.one_message import reading
 from jobline_server.rpc.slow_readers import ending_slow
 
@@ -185,7 +186,8 @@ class HandlerTable(grpc.GenericRpcHandler):
     """
 
     def __init__(self, handlers: Mapping[str, Handler]) -> None:
-        self._handlers = {path: reading(handler) for path, handler in handlers.items()}
+        waits = MessageWaits()
+        self._handlers = {path: reading(handler, waits) for path, handler in handlers.items()}
         self.was_used = False
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> Handler | None:
