@@ -8,13 +8,15 @@ from typing import Any
 import grpc
 import pytest
 from grpc import aio
-from grpc_health.v1 import health_pb2
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from benchmarks.http2 import DATA, PREFACE, RST_STREAM, SETTINGS, frame
 from jobline.v1 import job_service_pb2
 from jobline.v1.job_service_pb2_grpc import JobServiceStub
-from jobline_server.rpc import message_waits
+from jobline_server.rpc import limits, message_waits
 from jobline_server.testing import RunningServer, running_server
 from tests.server.conftest import connect
+from tests.server.half_client import opening
 
 PUSH = "/jobline.v1.JobService/Push"
 WATCH = "/jobline.v1.JobService/Watch"
@@ -82,3 +84,41 @@ async def test_the_health_port_has_the_same_limit(impatient: None) -> None:
         error = await end_of(waiting(channel, CHECK))
 
         assert error.code() is grpc.StatusCode.UNAVAILABLE
+
+
+async def test_the_health_port_refuses_a_message_by_its_length(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Before it comes: a request has the name of a service, and what anybody may send is kept."""
+    monkeypatch.setattr(message_waits, "LATE_LOOKS", 1_000_000)
+    async with running_server(transport="grpcio", health_listen="127.0.0.1:0") as server:
+        host, _, port = health_port(server).rpartition(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(PREFACE + frame(SETTINGS, 0, 0, b"") + opening(1, CHECK))
+        declared = b"\0" + (limits.HEALTH_BYTES_MAX + 1).to_bytes(4)
+        writer.write(frame(DATA, 0, 1, declared))
+        async with asyncio.timeout(50):
+            while True:
+                head = await reader.readexactly(9)
+                await reader.readexactly(int.from_bytes(head[:3]))
+                if head[3] == RST_STREAM and head[8] == 1:
+                    break
+        writer.close()
+
+
+async def test_the_health_port_has_few_calls_of_a_connection() -> None:
+    """The others wait at the caller."""
+    async with (
+        running_server(transport="grpcio", health_listen="127.0.0.1:0") as server,
+        connect(health_port(server)) as channel,
+    ):
+        stub = health_pb2_grpc.HealthStub(channel)
+        watches = [stub.Watch(WHATEVER) for _ in range(limits.HEALTH_CALLS_MAX)]
+        await asyncio.gather(*(watch.read() for watch in watches))
+
+        with pytest.raises(aio.AioRpcError) as caught:
+            await stub.Check(WHATEVER, timeout=0.2)
+
+        assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+        watches[0].cancel()
+        await stub.Check(WHATEVER, timeout=50)

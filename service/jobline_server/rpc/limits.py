@@ -11,6 +11,10 @@ from jobline_server.engine.limits import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 PUSH_BYTES_MAX = 16 << 20
 # Room in a message beside its payloads: ids, keys, options, framing.
 MESSAGE_SLACK_BYTES = 1 << 20
+# The port that serves health alone: a request, which is the name of a service, and open calls of
+# one connection.
+HEALTH_BYTES_MAX = 4 << 10
+HEALTH_CALLS_MAX = 100
 # Values of all header columns of one push, empty ones too. To read one takes 0.3 µs, and the loop
 # stands still meanwhile.
 COLUMN_VALUES_MAX = 100_000

@@ -23,6 +23,8 @@ from jobline_server.rpc.delivery import with_written_replies
 from jobline_server.rpc.guard import Handler, UnaryAnswer
 from jobline_server.rpc.limits import (
     CONNECTION_CALLS_MAX,
+    HEALTH_BYTES_MAX,
+    HEALTH_CALLS_MAX,
     MESSAGE_SLACK_BYTES,
     PUSH_BYTES_MAX,
     UNTAKEN_CALLS_MAX,
@@ -95,6 +97,7 @@ async def serve(
         return await serve_native(
             handlers, listen, options, admission, reads_metadata=reads_metadata, tls=tls
         )
+    options.append(("grpc.max_concurrent_streams", CONNECTION_CALLS_MAX))
     return await serve_grpcio(handlers, listen, options, tls)
 
 
@@ -107,7 +110,7 @@ async def serve_grpcio(
 ) -> Serving:
     """Starts one grpc.aio server for all addresses. `others` are asked for other methods."""
     credentials = None if tls is None else server_credentials(tls)
-    server = aio.server(options=[*options, ("grpc.max_concurrent_streams", CONNECTION_CALLS_MAX)])
+    server = aio.server(options=options)
     table = HandlerTable(with_written_replies(ending_slow(handlers)))
     server.add_generic_rpc_handlers([table, *others])
 
@@ -125,7 +128,14 @@ async def serve_health(handlers: Mapping[str, Handler], address: str) -> Serving
     """Starts a plaintext port with the health service alone, for probes."""
     check_address(address)
     only = {path: one for path, one in handlers.items() if path.startswith(HEALTH)}
-    return await serve_grpcio(only, [address], channel_options(0), others=[HealthAlone()])
+    # Anybody may call it, so a connection has no more than probes need. gRPC refuses a larger
+    # message by its length, before it comes.
+    bounds = {
+        "grpc.max_receive_message_length": HEALTH_BYTES_MAX,
+        "grpc.max_concurrent_streams": HEALTH_CALLS_MAX,
+    }
+    options = [*(dict(channel_options(0)) | bounds).items()]
+    return await serve_grpcio(only, [address], options, others=[HealthAlone()])
 
 
 def server_credentials(tls: TlsFiles) -> grpc.ServerCredentials:
