@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 import grpc
 import pytest
@@ -14,7 +14,11 @@ from benchmarks.http2 import DATA, PREFACE, RST_STREAM, SETTINGS, frame
 from jobline.v1 import job_service_pb2
 from jobline.v1.job_service_pb2_grpc import JobServiceStub
 from jobline_server.rpc import limits, message_waits
+from jobline_server.rpc import transport as transport_module
+from jobline_server.rpc.guard import Context
+from jobline_server.rpc.message_waits import MessageWaits
 from jobline_server.testing import RunningServer, running_server
+from tests.server.calling import refusal_of
 from tests.server.conftest import connect
 from tests.server.half_client import opening
 
@@ -84,6 +88,75 @@ async def test_the_health_port_has_the_same_limit(impatient: None) -> None:
         error = await end_of(waiting(channel, CHECK))
 
         assert error.code() is grpc.StatusCode.UNAVAILABLE
+
+
+async def test_calls_that_wait_are_bounded(
+    impatient: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Long before they are late; the oldest stay. What is refused is told so, definitely."""
+    monkeypatch.setattr(message_waits, "LATE_LOOKS", 1_000_000)
+    monkeypatch.setattr(transport_module, "MESSAGES_BYTES_MAX", 0)
+    async with running_server(transport="grpcio") as server, connect(server.address) as channel:
+        calls = [waiting(channel, PUSH) for _ in range(20)]
+
+        errors = await asyncio.gather(*map(end_of, [*await ended(calls, 4)]))
+
+        assert {refusal_of(error).reason for error in errors} == {"TOO_MANY_CALLS"}
+        assert sum(call.done() for call in calls) == 4
+        await JobServiceStub(channel).Push(MESSAGE)
+        for call in calls:
+            call.cancel()
+
+
+class OneCall:
+    """The context of a call of a host; `code`: what it was ended with."""
+
+    def __init__(self, host: int) -> None:
+        self._host = host
+        self.ended = asyncio.Event()
+        self.code: grpc.StatusCode | None = None
+
+    def peer(self) -> str:
+        """As gRPC writes it."""
+        return f"ipv4:10.0.0.{self._host}:41522"
+
+    async def abort(self, code: grpc.StatusCode, _message: str, _metadata: object) -> None:
+        """Ends the call."""
+        self.code = code
+        self.ended.set()
+        raise aio.AbortError
+
+
+async def test_a_host_with_few_calls_keeps_them(
+    impatient: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever else makes as many as it can; and of its own the oldest stay."""
+    monkeypatch.setattr(message_waits, "LATE_LOOKS", 1_000_000)
+    waits = MessageWaits(5)
+    few, many = [OneCall(1), OneCall(1)], [OneCall(2) for _ in range(6)]
+    for call in [*many, *few]:
+        waits.begin(cast("Context", call))
+
+    for call in many[3:]:
+        await call.ended.wait()
+
+    assert {call.code for call in many[3:]} == {grpc.StatusCode.RESOURCE_EXHAUSTED}
+    assert not any(call.code for call in [*few, *many[:3]])
+    assert all(waits.end(cast("Context", call)) is not None for call in many[3:])
+    assert all(waits.end(cast("Context", call)) is None for call in [*few, *many[:3]])
+    assert not len(waits)
+
+
+async def ended(calls: list[Any], count: int) -> list[Any]:
+    """The calls that have ended, once they are so many."""
+    left, done = {asyncio.ensure_future(call.code()): call for call in calls}, list[Any]()
+    while len(done) < count:
+        finished, _ = await asyncio.wait(left, timeout=50, return_when=asyncio.FIRST_COMPLETED)
+        assert finished
+        done += [left.pop(each) for each in finished]
+    for each in left:
+        each.cancel()
+    return done
 
 
 async def test_the_health_port_refuses_a_message_by_its_length(

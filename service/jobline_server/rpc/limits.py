@@ -11,6 +11,10 @@ from jobline_server.engine.limits import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 PUSH_BYTES_MAX = 16 << 20
 # Room in a message beside its payloads: ids, keys, options, framing.
 MESSAGE_SLACK_BYTES = 1 << 20
+# Messages that calls have waited for longer than a moment: what all of them may have together if
+# each is as large as it can be, and how many there may be at least, however large that is.
+MESSAGES_BYTES_MAX = 1 << 30
+MESSAGES_MIN = 16
 # The port that serves health alone: a request, which is the name of a service, and open calls of
 # one connection.
 HEALTH_BYTES_MAX = 4 << 10

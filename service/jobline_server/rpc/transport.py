@@ -26,6 +26,8 @@ from jobline_server.rpc.limits import (
     HEALTH_BYTES_MAX,
     HEALTH_CALLS_MAX,
     MESSAGE_SLACK_BYTES,
+    MESSAGES_BYTES_MAX,
+    MESSAGES_MIN,
     PUSH_BYTES_MAX,
     UNTAKEN_CALLS_MAX,
     UNTAKEN_SECONDS_MAX,
@@ -111,7 +113,7 @@ async def serve_grpcio(
     """Starts one grpc.aio server for all addresses. `others` are asked for other methods."""
     credentials = None if tls is None else server_credentials(tls)
     server = aio.server(options=options)
-    table = HandlerTable(with_written_replies(ending_slow(handlers)))
+    table = HandlerTable(with_written_replies(ending_slow(handlers)), options)
     server.add_generic_rpc_handlers([table, *others])
 
     def listened(address: str) -> int:
@@ -184,7 +186,7 @@ async def serve_native(
         server.discard()
         raise
     streams = aio.server(options=options)
-    table = HandlerTable(server.known_callers(ending_slow(others)))
+    table = HandlerTable(server.known_callers(ending_slow(others)), options)
     streams.add_generic_rpc_handlers([table])
     await server.start(streams, lambda: table.was_used)
     return Serving("native", addresses, server)
@@ -195,8 +197,8 @@ class HandlerTable(grpc.GenericRpcHandler):
     waits on one task per registered method.
     """
 
-    def __init__(self, handlers: Mapping[str, Handler]) -> None:
-        waits = MessageWaits()
+    def __init__(self, handlers: Mapping[str, Handler], options: Sequence[tuple[str, int]]) -> None:
+        waits = MessageWaits(messages_max(dict(options)["grpc.max_receive_message_length"]))
         self._handlers = {path: reading(handler, waits) for path, handler in handlers.items()}
         self.was_used = False
 
@@ -261,6 +263,11 @@ def channel_options(payload_bytes_max: int) -> list[tuple[str, int]]:
 def message_bytes_max(payload_bytes_max: int) -> int:
     """Returns the size of the largest request."""
     return max(PUSH_BYTES_MAX, payload_bytes_max) + MESSAGE_SLACK_BYTES
+
+
+def messages_max(message_bytes_max: int) -> int:
+    """Returns how many messages may be under way for long: as many as may be in service."""
+    return max(MESSAGES_MIN, MESSAGES_BYTES_MAX // message_bytes_max)
 
 
 def _bound(address: str, listen: Callable[[str], int]) -> str:
