@@ -89,7 +89,18 @@ async def _push(client: AsyncClient, made: Exported, until: int) -> None:
             if number % 7 == 0:
                 late = await client.push("orders", b"late", delay="1h")
                 made.accepted.append(late.id)
-                await client.jobs.cancel(late.id)
+                await _cancel(client, late.id)
+
+
+async def _cancel(client: AsyncClient, job_id: int) -> None:
+    """Cancels until it is answered: a kill may cut that off, and the job would wait for an hour."""
+    while True:
+        try:
+            await client.jobs.cancel(job_id)
+        except JoblineError:
+            await asyncio.sleep(0.02)
+        else:
+            return
 
 
 async def _pull(client: AsyncClient, queue: str) -> None:
