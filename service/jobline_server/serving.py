@@ -32,7 +32,7 @@ from jobline_server.notify import READY, STOPPING, notify
 from jobline_server.rpc.listening import CannotServe
 from jobline_server.runtime.core import Core
 from jobline_server.storage.store import DataLoss, DiskFull, StoreRefused
-from jobline_server.telemetry.log import configure_logging, logger
+from jobline_server.telemetry.log import configure_logging, flush_log, logger
 from jobline_server.web.errors import CannotListen
 
 LOG = logger("app")
@@ -105,11 +105,14 @@ def run(
     configure_logging(settings.log_format, settings.log_level)
     make_loop = uvloop.new_event_loop if settings.uvloop else asyncio.new_event_loop
     work = serve_until_stopped(settings, announce or print_ready, make=make, until_eof=until_eof)
-    with suppress(KeyboardInterrupt), asyncio.Runner(loop_factory=make_loop) as runner:
-        # They ended the process while modules were imported; the runner takes them from here.
-        raise_interrupts()
-        return runner.run(work)
-    return INTERRUPTED
+    try:
+        with suppress(KeyboardInterrupt), asyncio.Runner(loop_factory=make_loop) as runner:
+            # They ended the process while modules were imported; the runner takes them from here.
+            raise_interrupts()
+            return runner.run(work)
+        return INTERRUPTED
+    finally:
+        flush_log()
 
 
 async def serve_until_stopped(

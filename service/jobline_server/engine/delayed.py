@@ -134,7 +134,11 @@ class DelayedJobs(Delayed):
         """Returns the time of the next entry; None without any."""
         if self._overdue:
             return self._overdue[-1] & _TIME_MASK
-        return self._gathered[0] & _TIME_MASK if self._gathered else super().first_ms()
+        if self._gathered:
+            return self._gathered[0] & _TIME_MASK
+        # Each call of a client asks for it.
+        first = self._first()
+        return first[0] >> limits.ID_BITS if first else None
 
     def pop_many_due(self, wall_ms: int, count: int) -> list[Entry]:
         """Removes and returns up to `count` due entries: in order of time and id, if no more are

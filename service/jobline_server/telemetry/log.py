@@ -59,6 +59,12 @@ def configure_logging(
     logging.getLogger(GRPC_CORE).addFilter(_is_news)
 
 
+def flush_log() -> None:
+    """Waits until what was logged is written, for a moment."""
+    for handler in logging.getLogger().handlers:
+        handler.flush()
+
+
 def _handler() -> logging.Handler:
     try:
         return BackgroundLines(sys.stderr.fileno())
