@@ -9,6 +9,7 @@ breaks streams, falls silent.
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -56,6 +57,8 @@ class TinyServer:
         self.address = ""
         self._change = asyncio.Event()
         self._server: aio.Server | None = None
+        # Keeps the port while it is stopped: others would be given its number.
+        self._place: socket.socket | None = None
 
     # ------------------------------------------------------------------ what tests do to it
 
@@ -209,6 +212,12 @@ class TinyServer:
             self._change.set()
 
     async def start(self, port: int = 0) -> None:
+        if not port:
+            self.leave()
+            self._place = socket.socket()
+            self._place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            self._place.bind(("127.0.0.1", 0))
+            port = self._place.getsockname()[1]
         handlers: dict[str, Any] = {
             method: grpc.unary_unary_rpc_method_handler(
                 self._unary(method), kind.FromString, lambda answer: answer.SerializeToString()
@@ -232,6 +241,12 @@ class TinyServer:
         """Ends like a killed process: calls break."""
         assert self._server is not None
         await self._server.stop(None)
+
+    def leave(self) -> None:
+        """Gives its port back."""
+        if self._place is not None:
+            self._place.close()
+            self._place = None
 
 
 def _exceptions(outcomes: list[int]) -> list[pb.SettleException]:
@@ -259,3 +274,4 @@ async def tiny_server() -> AsyncIterator[TinyServer]:
         for gate in server.gates.values():
             gate.set()
         await server.stop()
+        server.leave()
