@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 from jobline_server.nearest import nearest
@@ -63,24 +63,26 @@ def _shown(value: object) -> str:
     return f"{text[:_VALUE_CHARACTERS_MAX]}…" if cut else text
 
 
-def _value_at(place: Place, tables: Any) -> object:
+def _along(place: Place, tables: Any) -> Iterator[Any]:
+    """Yields what stands at each step to a place; None from where there is nothing."""
     here = tables
     for step in place:
         try:
             here = here[step]
         except (LookupError, TypeError):
-            return None
-    return here
+            here = None
+        yield here
+
+
+def _value_at(place: Place, tables: Any) -> object:
+    *_, value = (tables, *_along(place, tables))
+    return value
 
 
 def place_of(place: Place, tables: Any) -> str:
     """Returns where something stands: `keys[1] (shop).roles[0]`."""
-    text, here = "", tables
-    for step in place:
-        try:
-            here = here[step]
-        except (LookupError, TypeError):
-            here = None
+    text = ""
+    for step, here in zip(place, _along(place, tables), strict=True):
         text += f"[{step}]" if isinstance(step, int) else f"{'.' if text else ''}{step}"
         name = here.get("name") if isinstance(here, dict) else None
         if isinstance(name, str) and NAME.fullmatch(name):
