@@ -118,7 +118,7 @@ class DelayedJobs(Delayed):
         # In order of time and id; sorted by id, the next one last.
         self._gathered: list[int] = []
         self._overdue: list[int] = []
-        # When the last of them were due.
+        # A time at which all of them were due.
         self._gathered_ms = 0
 
     def __len__(self) -> int:
