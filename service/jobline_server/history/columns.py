@@ -139,7 +139,7 @@ def ids_of(rows: Sequence[Rows]) -> tuple[Any, Any]:
             for each in rows
         ]
     )
-    return starts, counts.astype(np.int64)
+    return starts, counts
 
 
 def nested_of(name: str, rows: Sequence[Rows]) -> Nested:

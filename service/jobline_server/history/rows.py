@@ -74,7 +74,7 @@ def _numbers_of(counts: Sequence[int]) -> Any:
     a third of the time.
     """
     try:
-        return np.frombuffer(bytes(list(counts)), np.uint8)
+        return np.frombuffer(bytes(counts if type(counts) is list else list(counts)), np.uint8)
     except ValueError:
         return np.array(counts, np.int64)
 
