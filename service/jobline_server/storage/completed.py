@@ -5,7 +5,7 @@ that are left out, because the queue does not keep so many.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from heapq import merge
 
 from jobline_server.engine.endings import Ending, JobsEnded, RunsEnded
@@ -47,15 +47,12 @@ class Completed:
     def leave_out(self, ending: Ending) -> None:
         """Marks the jobs of an ending that is left out."""
         if isinstance(ending, JobsEnded):
-            for job in ending.jobs:
-                self._mark(job.id)
+            self._mark_many([job.id for job in ending.jobs])
         elif isinstance(ending, RunsEnded):
             runs = zip(ending.starts, ending.counts, strict=True)
             first_id, count = ending.lot.first_id, len(ending.lot.payloads)
             if count < _BLOCK_IDS:
-                for start, length in runs:
-                    for job_id in range(start, start + length):
-                        self._mark(job_id)
+                self._mark_many([i for start, length in runs for i in range(start, start + length)])
                 return
             mark = self._lots.get(first_id)
             if mark is None:
@@ -66,9 +63,18 @@ class Completed:
                     continue
                 mark[start - first_id : start - first_id + length] = b"\1" * length
 
-    def _mark(self, job_id: int) -> None:
-        block = job_id >> _BLOCK_BITS
-        self._blocks[block] = (self._blocks.find(block) or 0) | 1 << (job_id & _BLOCK_IDS - 1)
+    def _mark_many(self, job_ids: Iterable[int]) -> None:
+        """Marks jobs, neighbours in one block at once: an ack in order has hundreds of them."""
+        block, marks = -1, 0
+        for job_id in job_ids:
+            if job_id >> _BLOCK_BITS != block:
+                if marks:
+                    self._blocks[block] = marks
+                block = job_id >> _BLOCK_BITS
+                marks = self._blocks.find(block) or 0
+            marks |= 1 << (job_id & _BLOCK_IDS - 1)
+        if marks:
+            self._blocks[block] = marks
 
     def left_out_runs(self) -> Iterator[list[tuple[int, int]]]:
         """Yields all that was left out by id, in order, in as few runs as possible."""

@@ -24,10 +24,14 @@ from tests.pushed_payloads import options_of, with_columns
 
 OPTIONS = [DEFAULT_OPTIONS, JobOptions(name="a"), JobOptions(headers=(("x", "y"),), priority=-1)]
 
+# Neighbours among them, and where a varint becomes longer.
+job_ids = st.integers(1, 2**53 - 1) | st.builds(
+    int.__add__, st.sampled_from([2**7, 2**14, 2**21, 2**49]), st.integers(-3, 3)
+)
 leased_jobs = st.builds(
     LeasedJob,
-    id=st.integers(1, 2**53 - 1),
-    delivery=st.integers(1, 2**63),
+    id=job_ids,
+    delivery=st.sampled_from([1, 2]) | st.integers(1, 2**63),
     queue=st.sampled_from(["q", "other"]),
     options=st.sampled_from(OPTIONS),
     payload=st.binary(max_size=300),
@@ -37,6 +41,8 @@ leased_jobs = st.builds(
     worker_checkpoint=st.sampled_from([b"", b"", b"left"]),
     pushed_ms=st.sampled_from([0, 1_700_000_000_123]),
     job_key=st.sampled_from(["", "", "key"]),
+    group=st.sampled_from(["", "", "", "group"]),
+    continues_group=st.booleans(),
 )
 
 
@@ -53,6 +59,8 @@ def slowly(job: LeasedJob) -> job_pb2.LeasedJob:
         lease_ms=job.lease_ms,
         checkpoint=job.worker_checkpoint,
         job_key=job.job_key,
+        group=job.group,
+        continues_group=job.continues_group,
     )
     message.pushed_at.FromMilliseconds(job.pushed_ms)
     return message

@@ -23,7 +23,8 @@ from jobline_server.wire.raw_fields import VARINT, tag_of, varint
 from jobline_server.wire.times import fill_time
 
 # The ids of an aligned block of this size share all but the first byte of their varints.
-_BLOCK = 128
+_BITS = 7
+_BLOCK = 1 << _BITS
 # Blocks up to this size are not cut over two messages.
 _BLOCK_BYTES_MAX = 64 << 10
 
@@ -33,16 +34,21 @@ _PAYLOAD_TAG = tag_of(job_pb2.LeasedJob.DESCRIPTOR, "payload")
 # The first byte of a varint, where more bytes follow and where none do.
 _FIRST_BYTES = [bytes([bits | 0x80]) for bits in range(_BLOCK)]
 _LAST_BYTES = [bytes([bits]) for bits in range(_BLOCK)]
+# An id as two bytes and the rest, which nearly all jobs of a delivery share. The rest of a small id
+# is a zero that could be left out.
+_ID_STARTS = [_ID_TAG + first for first in _FIRST_BYTES]
+_UPPER = 2 * _BITS
 
 
 class LeaseWriter:
     """Serialises leased jobs as the fields `jobs` and `runs` of one kind of message."""
 
-    __slots__ = ("_jobs_tag", "_runs_tag")
+    __slots__ = ("_jobs_tag", "runs_tag")
 
     def __init__(self, message: Descriptor) -> None:
         self._jobs_tag = tag_of(message, "jobs")
-        self._runs_tag = tag_of(message, "runs")
+        self.runs_tag = tag_of(message, "runs")
+        """What the fields of runs begin with, and no others."""
 
     def fields(self, leased: Leased) -> Iterator[bytes]:
         """Yields fields in the order of hand-out: one per job, and one or more per run, as a long
@@ -61,13 +67,9 @@ class LeaseWriter:
         if jobs:
             yield from self._job_fields(jobs)
 
-    def is_run(self, field: bytes) -> bool:
-        """Returns whether a field is a run."""
-        return field.startswith(self._runs_tag)
-
     def _run_fields(self, run: LeasedRun) -> Iterator[bytes]:
         for body in _run_bodies(run):
-            yield b"".join((self._runs_tag, varint(len(body)), body))
+            yield b"".join((self.runs_tag, varint(len(body)), body))
 
     def _single_fields(self, run: LeasedRun) -> Iterator[bytes]:
         """Yields the jobs of a run one by one. They differ in id and payload, and the ids of a
@@ -122,33 +124,33 @@ class LeaseWriter:
         return self._jobs_tag + varint(size) + _ID_TAG, behind
 
     def _job_fields(self, jobs: list[LeasedJob]) -> Iterator[bytes]:
-        tag, shared, pushed_ms, last = self._jobs_tag, b"", -1, None
-        lengths: dict[int, bytes] = {}
-        message = job_pb2.LeasedJob()
+        """Yields jobs one by one. What a job has in common with the one before is serialised once:
+        nearly always all but payload and id, and the upper bits of most ids, too.
+        """
+        message, last = job_pb2.LeasedJob(), jobs[0]
+        shared = _shared_bytes(last)
+        behind = _own_bytes(message, last) + shared
+        before: dict[tuple[int, int], bytes] = {}
+        upper: dict[int, bytes] = {}
         for job in jobs:
-            if last is None or not _go_together(job, last):
-                shared, last = _shared_bytes(job), job
-            message.id = job.id
-            message.delivery = job.delivery
-            message.payload = job.payload
-            # The other fields are set only where they differ from the job before, which is rare.
-            if job.pushed_ms != pushed_ms:
-                pushed_ms = job.pushed_ms
-                fill_time(message.pushed_at, pushed_ms)
-            if job.job_key or message.job_key:
-                message.job_key = job.job_key
-            if job.group or message.group:
-                message.group = job.group
-                message.continues_group = job.continues_group
-            if job.worker_checkpoint or message.checkpoint:
-                message.checkpoint = job.worker_checkpoint
-            if job.phases or message.phase_results:
-                message.phase_results[:] = [phase.result for phase in job.phases]
-            body = message.SerializeToString() + shared
-            length = lengths.get(len(body))
-            if length is None:
-                length = lengths[len(body)] = varint(len(body))
-            yield tag + length + body
+            if not _are_alike(job, last):
+                shared = shared if _go_together(job, last) else _shared_bytes(job)
+                behind, before = _own_bytes(message, job) + shared, {}
+            last, job_id, payload = job, job.id, job.payload
+            high = upper.get(job_id >> _UPPER)
+            if high is None:
+                high = upper[job_id >> _UPPER] = varint(job_id >> _UPPER)
+            start = before.get((len(payload), len(high)))
+            if start is None:
+                after = len(_ID_TAG) + 2 + len(high) + len(behind)
+                start = before[len(payload), len(high)] = self._start(payload, after)
+            low, middle = _ID_STARTS[job_id % _BLOCK], _FIRST_BYTES[job_id >> _BITS & _BLOCK - 1]
+            yield b"".join((start, payload, low, middle, high, behind))
+
+    def _start(self, payload: bytes, after: int) -> bytes:
+        """Returns what comes before the payload of a single job, which so many bytes follow."""
+        start = _PAYLOAD_TAG + varint(len(payload))
+        return self._jobs_tag + varint(len(start) + len(payload) + after) + start
 
 
 PULL_WRITER = LeaseWriter(job_service_pb2.PullResponse.DESCRIPTOR)
@@ -188,8 +190,9 @@ def messages_of(first: bytes, fields: Iterable[bytes]) -> Iterator[bytes]:
     message is made when it is needed, so a worker that does not read costs the memory of one.
     """
     parts, size, fields_held, has_jobs = [first], len(first), 0, False
+    runs_tag = STREAM_WRITER.runs_tag
     for field in fields:
-        is_run = STREAM_WRITER.is_run(field)
+        is_run = field.startswith(runs_tag)
         is_full = fields_held >= DELIVERY_FIELDS_MAX or (
             size and size + len(field) > DELIVERY_BYTES_TARGET
         )
@@ -203,6 +206,20 @@ def messages_of(first: bytes, fields: Iterable[bytes]) -> Iterator[bytes]:
     yield b"".join(parts)
 
 
+def _are_alike(job: LeasedJob, other: LeasedJob) -> bool:
+    """Returns whether two jobs differ in id and payload alone."""
+    return (
+        job.delivery == other.delivery
+        and job.pushed_ms == other.pushed_ms
+        and job.job_key == other.job_key
+        and job.group == other.group
+        and job.worker_checkpoint == other.worker_checkpoint
+        and job.phases == other.phases
+        and job.continues_group == other.continues_group
+        and _go_together(job, other)
+    )
+
+
 def _go_together(job: LeasedJob, other: LeasedJob) -> bool:
     """Returns whether two jobs have the same shared fields."""
     return (
@@ -212,6 +229,19 @@ def _go_together(job: LeasedJob, other: LeasedJob) -> bool:
         and job.lease_ms == other.lease_ms
         and job.queue == other.queue
     )
+
+
+def _own_bytes(message: job_pb2.LeasedJob, job: LeasedJob) -> bytes:
+    """Returns the fields of a job's own but id and payload; `message` is one to fill."""
+    message.delivery = job.delivery
+    fill_time(message.pushed_at, job.pushed_ms)
+    message.job_key = job.job_key
+    message.group = job.group
+    message.continues_group = job.continues_group
+    message.checkpoint = job.worker_checkpoint
+    if job.phases or message.phase_results:
+        message.phase_results[:] = [phase.result for phase in job.phases]
+    return message.SerializeToString()
 
 
 def _shared_bytes(job: LeasedJob) -> bytes:
