@@ -9,16 +9,23 @@ serialised once and appended to those of each job, and a delivery can be cut bet
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 from google.protobuf.descriptor import Descriptor
 
 from jobline.v1 import job_pb2, job_service_pb2
 from jobline_server.engine.columns import LotColumns
 from jobline_server.engine.commands import Leased, LeasedJob, LeasedRun
-from jobline_server.engine.values import DEFAULT_OPTIONS, LeaseReason
+from jobline_server.rpc.convert.leased_fields import (
+    are_told_alike,
+    fill_options,
+    fill_own,
+    go_together,
+    shared_by_jobs,
+    shared_by_run,
+)
 from jobline_server.rpc.convert.own_fields import column_fields, own_fields
 from jobline_server.rpc.limits import DELIVERY_BYTES_TARGET, DELIVERY_FIELDS_MAX
-from jobline_server.wire.options import shared_message
 from jobline_server.wire.raw_fields import VARINT, tag_of, varint
 from jobline_server.wire.times import fill_time
 
@@ -76,7 +83,7 @@ class LeaseWriter:
         block only in their lowest seven bits: the rest is written once per block and length of
         payload.
         """
-        shared = _bytes_shared_by(run)
+        shared = shared_by_run(run)
         if run.payloads.columns is not None:
             yield from self._fields_with_own(run, run.payloads.columns, shared)
             return
@@ -124,33 +131,32 @@ class LeaseWriter:
         return self._jobs_tag + varint(size) + _ID_TAG, behind
 
     def _job_fields(self, jobs: list[LeasedJob]) -> Iterator[bytes]:
-        """Yields jobs one by one. What a job has in common with the one before is serialised once:
-        nearly always all but payload and id, and the upper bits of most ids, too.
+        """Yields jobs one by one. Of neighbours that differ in id and payload alone, as most do,
+        the rest is serialised once, and so are the upper bits of their ids.
         """
-        message, last = job_pb2.LeasedJob(), jobs[0]
-        shared = _shared_bytes(last)
-        behind = _own_bytes(message, last) + shared
-        before: dict[tuple[int, int], bytes] = {}
+        message, last, shared, behind = job_pb2.LeasedJob(), None, b"", b""
         upper: dict[int, bytes] = {}
         for job in jobs:
-            if not _are_alike(job, last):
-                shared = shared if _go_together(job, last) else _shared_bytes(job)
-                behind, before = _own_bytes(message, job) + shared, {}
-            last, job_id, payload = job, job.id, job.payload
+            job_id, payload = job.id, job.payload
+            if last is None or not go_together(job, last):
+                shared, is_alike = shared_by_jobs(job), False
+            else:
+                is_alike = are_told_alike(job, last)
+            if not is_alike:
+                fill_own(message, job, last)
+                message.id, message.payload, behind, last = job_id, payload, b"", job
+                body = message.SerializeToString() + shared
+                yield self._jobs_tag + _size(len(body)) + body
+                continue
+            if not behind:
+                message.id, message.payload = 0, b""
+                behind, last = message.SerializeToString() + shared, job
             high = upper.get(job_id >> _UPPER)
             if high is None:
                 high = upper[job_id >> _UPPER] = varint(job_id >> _UPPER)
-            start = before.get((len(payload), len(high)))
-            if start is None:
-                after = len(_ID_TAG) + 2 + len(high) + len(behind)
-                start = before[len(payload), len(high)] = self._start(payload, after)
+            start = _start(self._jobs_tag, len(payload), len(high) + len(behind))
             low, middle = _ID_STARTS[job_id % _BLOCK], _FIRST_BYTES[job_id >> _BITS & _BLOCK - 1]
             yield b"".join((start, payload, low, middle, high, behind))
-
-    def _start(self, payload: bytes, after: int) -> bytes:
-        """Returns what comes before the payload of a single job, which so many bytes follow."""
-        start = _PAYLOAD_TAG + varint(len(payload))
-        return self._jobs_tag + varint(len(start) + len(payload) + after) + start
 
 
 PULL_WRITER = LeaseWriter(job_service_pb2.PullResponse.DESCRIPTOR)
@@ -206,83 +212,22 @@ def messages_of(first: bytes, fields: Iterable[bytes]) -> Iterator[bytes]:
     yield b"".join(parts)
 
 
-def _are_alike(job: LeasedJob, other: LeasedJob) -> bool:
-    """Returns whether two jobs differ in id and payload alone."""
-    return (
-        job.delivery == other.delivery
-        and job.pushed_ms == other.pushed_ms
-        and job.job_key == other.job_key
-        and job.group == other.group
-        and job.worker_checkpoint == other.worker_checkpoint
-        and job.phases == other.phases
-        and job.continues_group == other.continues_group
-        and _go_together(job, other)
-    )
+_size = lru_cache(maxsize=1_024)(varint)
 
 
-def _go_together(job: LeasedJob, other: LeasedJob) -> bool:
-    """Returns whether two jobs have the same shared fields."""
-    return (
-        job.options is other.options
-        and job.attempt == other.attempt
-        and job.reason is other.reason
-        and job.lease_ms == other.lease_ms
-        and job.queue == other.queue
-    )
-
-
-def _own_bytes(message: job_pb2.LeasedJob, job: LeasedJob) -> bytes:
-    """Returns the fields of a job's own but id and payload; `message` is one to fill."""
-    message.delivery = job.delivery
-    fill_time(message.pushed_at, job.pushed_ms)
-    message.job_key = job.job_key
-    message.group = job.group
-    message.continues_group = job.continues_group
-    message.checkpoint = job.worker_checkpoint
-    if job.phases or message.phase_results:
-        message.phase_results[:] = [phase.result for phase in job.phases]
-    return message.SerializeToString()
-
-
-def _shared_bytes(job: LeasedJob) -> bytes:
-    message = job_pb2.LeasedJob(
-        queue=job.queue,
-        attempt=job.attempt,
-        reason=job_pb2.LeaseReason.ValueType(job.reason or LeaseReason.FIRST),
-        lease_ms=job.lease_ms,
-    )
-    _fill_options(message, job)
-    return message.SerializeToString()
-
-
-def _fill_options(
-    message: job_pb2.LeasedJob | job_pb2.LeasedRun, item: LeasedJob | LeasedRun
-) -> None:
-    """Writes the options; a worker is told of ONCE also where the queue says so."""
-    if item.options is not DEFAULT_OPTIONS:
-        message.options.CopyFrom(shared_message(item.options))
-    if item.is_once:
-        message.options.delivery = job_pb2.DELIVERY_MODE_ONCE
-
-
-def _bytes_shared_by(run: LeasedRun) -> bytes:
-    """Returns the fields that all jobs of a run share when sent as single jobs."""
-    message = job_pb2.LeasedJob(
-        delivery=run.delivery,
-        queue=run.queue,
-        attempt=1,
-        reason=job_pb2.LEASE_REASON_FIRST,
-        lease_ms=run.lease_ms,
-    )
-    _fill_options(message, run)
-    fill_time(message.pushed_at, run.pushed_ms)
-    return message.SerializeToString()
+@lru_cache(maxsize=1_024)
+def _start(tag: bytes, payload_bytes: int, more_bytes: int) -> bytes:
+    """Returns what comes before a single job's payload, if so many bytes follow beside the tag and
+    the lower bits of its id.
+    """
+    start = _PAYLOAD_TAG + varint(payload_bytes)
+    return tag + varint(len(start) + payload_bytes + len(_ID_TAG) + 2 + more_bytes) + start
 
 
 def _run_bodies(run: LeasedRun) -> Iterator[bytes]:
     """Yields serialised runs: each a message without payloads, then its part of the payloads."""
     message = job_pb2.LeasedRun(delivery=run.delivery, queue=run.queue, lease_ms=run.lease_ms)
-    _fill_options(message, run)
+    fill_options(message, run)
     fill_time(message.pushed_at, run.pushed_ms)
     payloads, start, left = run.payloads, 0, len(run.payloads)
     while left:
