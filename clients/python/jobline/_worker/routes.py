@@ -51,11 +51,8 @@ class Route:
 
     def decode(self, job: LeasedJob) -> Any:
         """Returns the job's payload as the handler's type. Raises CodecError."""
-        seal = job.seal
-        if seal is None:  # the fast path of nearly all jobs
-            return typed_json.decode_as(self.payload, job.payload, job.options_message.content_type)
-        if isinstance(seal, SealError):
-            raise seal
+        if isinstance(job.seal, SealError):
+            raise job.seal
         return typed_json.decode_as(self.payload, job.payload, job.content_type)
 
 
