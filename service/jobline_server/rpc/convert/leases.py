@@ -135,7 +135,6 @@ class LeaseWriter:
         the rest is serialised once, and so are the upper bits of their ids.
         """
         message, last, shared, behind = job_pb2.LeasedJob(), None, b"", b""
-        upper: dict[int, bytes] = {}
         for job in jobs:
             job_id, payload = job.id, job.payload
             if last is None or not go_together(job, last):
@@ -146,14 +145,12 @@ class LeaseWriter:
                 fill_own(message, job, last)
                 message.id, message.payload, behind, last = job_id, payload, b"", job
                 body = message.SerializeToString() + shared
-                yield self._jobs_tag + _size(len(body)) + body
+                yield self._jobs_tag + _often(len(body)) + body
                 continue
             if not behind:
                 message.id, message.payload = 0, b""
-                behind, last = message.SerializeToString() + shared, job
-            high = upper.get(job_id >> _UPPER)
-            if high is None:
-                high = upper[job_id >> _UPPER] = varint(job_id >> _UPPER)
+                behind = message.SerializeToString() + shared
+            high = _often(job_id >> _UPPER)
             start = _start(self._jobs_tag, len(payload), len(high) + len(behind))
             low, middle = _ID_STARTS[job_id % _BLOCK], _FIRST_BYTES[job_id >> _BITS & _BLOCK - 1]
             yield b"".join((start, payload, low, middle, high, behind))
@@ -212,7 +209,8 @@ def messages_of(first: bytes, fields: Iterable[bytes]) -> Iterator[bytes]:
     yield b"".join(parts)
 
 
-_size = lru_cache(maxsize=1_024)(varint)
+# Numbers that come again: sizes of messages, and the upper bits of ids.
+_often = lru_cache(maxsize=1_024)(varint)
 
 
 @lru_cache(maxsize=1_024)
