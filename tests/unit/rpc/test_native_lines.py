@@ -103,9 +103,17 @@ async def answer(_raw: bytes, _context: object) -> bytes:
 async def world(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
     monkeypatch.setattr(native_lines, "PLACES", AT_ONCE)
     monkeypatch.setattr(native_lines, "REFUSED_AT_ONCE", REFUSED)
+    # It is of real time: a test that is held up for as long would see calls begin.
+    monkeypatch.setattr(native_lines, "IDLE_SECONDS", 3_600)
     world = World()
     yield world
     world.waiting.take_all()  # else it would look for room as long as the loop runs
+
+
+@pytest.fixture
+def timer(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The timer that looks whether the loop has nothing to do fires as usual."""
+    monkeypatch.setattr(native_lines, "IDLE_SECONDS", IDLE_SECONDS)
 
 
 async def test_few_calls_begin_at_once(world: World) -> None:
@@ -134,6 +142,7 @@ async def test_those_who_come_later_wait_behind_them(world: World) -> None:
     assert world.begun == [*range(6)]
 
 
+@pytest.mark.usefixtures("timer")
 async def test_more_begin_while_the_loop_has_nothing_to_do(world: World) -> None:
     """What is served waits for a slow disk, or for jobs: these would wait for no reason."""
     world.come(*range(10))
@@ -144,6 +153,7 @@ async def test_more_begin_while_the_loop_has_nothing_to_do(world: World) -> None
     assert world.waiting.serving() == 10
 
 
+@pytest.mark.usefixtures("timer")
 async def test_none_begin_while_the_loop_is_busy(world: World) -> None:
     world.step = IDLE_SECONDS + IDLE_LATE_SECONDS
     world.come(*range(10))
@@ -153,6 +163,7 @@ async def test_none_begin_while_the_loop_is_busy(world: World) -> None:
     assert world.begun == [0, 1, 2]
 
 
+@pytest.mark.usefixtures("timer")
 async def test_while_calls_wait_threads_get_the_interpreter_soon(world: World) -> None:
     """Else the loop, which always has something to do then, keeps it from the commits."""
     before = sys.getswitchinterval()
