@@ -7,13 +7,15 @@ The measure is that of `growth`: a cycle that leaves as many jobs waiting as the
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from itertools import count
 from time import perf_counter
 
-from benchmarks import bodies, machine
+from benchmarks import bodies
 from benchmarks.bench import Bench, Running
-from benchmarks.growth import A_CALL, CALLERS, add_rate, cycle
+from benchmarks.growth import CALLERS, cycle
+from benchmarks.turns import A_CALL, Load, add_larger, add_smallest
 from jobline import AsyncClient
 from jobline.v1 import job_service_pb2
 
@@ -34,27 +36,43 @@ async def grow(bench: Bench) -> None:
 
 
 async def _groups(bench: Bench, kind: str, *, fair: bool) -> None:
-    rates: list[float] = []
-    for number in [max(GROUPS_MIN, bench.scaled(groups)) for groups in GROUPS]:
-        names = [f"group-{index}" for index in range(number)]
-        pushes = [_push(names[at : at + A_CALL]) for at in range(0, number, A_CALL)]
-        async with bench.server("native") as server, AsyncClient(server.address) as client:
-            await client.queues.update(bodies.QUEUE, fair=fair)
-            await _fill(server, pushes * JOBS_A_GROUP)
-            rates.append(await _rate(bench, server, pushes, callers=CALLERS))
-        what = f"{CALLERS} callers, {number * JOBS_A_GROUP:,} jobs waiting in {number:,} {kind}"
-        add_rate(bench, what, rates)
+    few, many = [max(GROUPS_MIN, bench.scaled(groups)) for groups in GROUPS]
+    async with (
+        _filled_groups(bench, few, fair=fair) as smallest,
+        _filled_groups(bench, many, fair=fair) as larger,
+    ):
+        await add_smallest(bench, _what(few, kind), smallest)
+        await add_larger(bench, _what(many, kind), smallest, larger)
+
+
+def _what(groups: int, kind: str) -> str:
+    return f"{CALLERS} callers, {groups * JOBS_A_GROUP:,} jobs waiting in {groups:,} {kind}"
+
+
+@asynccontextmanager
+async def _filled_groups(bench: Bench, number: int, *, fair: bool) -> AsyncIterator[Load]:
+    names = [f"group-{index}" for index in range(number)]
+    pushes = [_push(names[at : at + A_CALL]) for at in range(0, number, A_CALL)]
+    async with bench.server("native") as server, AsyncClient(server.address) as client:
+        await client.queues.update(bodies.QUEUE, fair=fair)
+        await _fill(server, pushes * JOBS_A_GROUP)
+        yield _load(bench, server, pushes, callers=CALLERS)
 
 
 async def _depths(bench: Bench) -> None:
-    rates: list[float] = []
-    for depth in [max(A_CALL, bench.scaled(depth)) for depth in DEPTHS]:
-        pushes = [_push(["group"] * A_CALL)]
-        async with bench.server("native") as server, AsyncClient(server.address) as client:
-            await client.queues.groups.update(bodies.QUEUE, "group", concurrency=TOGETHER)
-            await _fill(server, pushes * (depth // A_CALL))
-            rates.append(await _rate(bench, server, pushes, callers=1))
-        add_rate(bench, f"1 caller, {depth:,} jobs waiting in 1 group", rates)
+    flat, deep = [max(A_CALL, bench.scaled(depth)) for depth in DEPTHS]
+    async with _filled_group(bench, flat) as smallest, _filled_group(bench, deep) as larger:
+        await add_smallest(bench, f"1 caller, {flat:,} jobs waiting in 1 group", smallest)
+        await add_larger(bench, f"1 caller, {deep:,} jobs waiting in 1 group", smallest, larger)
+
+
+@asynccontextmanager
+async def _filled_group(bench: Bench, depth: int) -> AsyncIterator[Load]:
+    pushes = [_push(["group"] * A_CALL)]
+    async with bench.server("native") as server, AsyncClient(server.address) as client:
+        await client.queues.groups.update(bodies.QUEUE, "group", concurrency=TOGETHER)
+        await _fill(server, pushes * (depth // A_CALL))
+        yield _load(bench, server, pushes, callers=1)
 
 
 def _push(groups: Sequence[str]) -> bytes:
@@ -69,10 +87,9 @@ async def _fill(server: Running, pushes: Sequence[bytes]) -> None:
     await server.wire.expect_pushed(0, len(pushes) * A_CALL)
 
 
-async def _rate(bench: Bench, server: Running, pushes: Sequence[bytes], *, callers: int) -> float:
-    """Cycles over the groups, one call's after another; returns jobs a second."""
+def _load(bench: Bench, server: Running, pushes: Sequence[bytes], *, callers: int) -> Load:
+    """Cycles over the groups, one call's after another."""
     pull, turns = bodies.pull(A_CALL, runs=True), count()
-    machine.touch_memory()
 
     async def measure() -> float:
         began, begun = perf_counter(), 0
@@ -86,4 +103,4 @@ async def _rate(bench: Bench, server: Running, pushes: Sequence[bytes], *, calle
         await asyncio.gather(*(caller() for _ in range(callers)))
         return begun * A_CALL / (perf_counter() - began)
 
-    return await bench.best(server, measure)
+    return Load(server, measure)

@@ -13,10 +13,11 @@ from benchmarks.bench import TRANSPORTS, Bench, Running
 from benchmarks.compare.rows import Measure, Row, metered
 from benchmarks.compare.verdict import Sample
 from benchmarks.figures import Unit
-from benchmarks.growth import A_CALL, Cycles, fill_queues
+from benchmarks.growth import Cycles, fill_queues
 from benchmarks.h2load import LoadFailed
 from benchmarks.idle import SETTLE_SECONDS, IdleStreams, busy_share
 from benchmarks.sizes import push_rows
+from benchmarks.turns import A_CALL
 
 HELD_JOBS = 200_000
 STORED_JOBS = 200_000
