@@ -17,13 +17,13 @@ waits for a retry.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from enum import IntEnum
 from itertools import islice
 from typing import NamedTuple
 
 from jobline_server.engine.changes import KindChanges
-from jobline_server.engine.children import Children
+from jobline_server.engine.children import Children, in_parts
 from jobline_server.engine.delayed import Delayed
 from jobline_server.engine.tables import IdSet, IdTable
 from jobline_server.engine.values import JobState
@@ -130,13 +130,21 @@ class Dependencies:
             self.has_any = True
         return found
 
-    def wait(self, child: int, parents: Collection[int]) -> None:
-        """Notes that a BLOCKED job waits for others."""
+    def wait(self, children: Sequence[int], parents: Collection[int]) -> None:
+        """Notes that BLOCKED jobs wait for others, all for the same ones."""
         records, _ = self.awaited.find_many([*parents])
+        only = children[0] if len(children) == 1 else None
+        parts = in_parts(children) if only is None else []
         for parent, found in zip(parents, records, strict=True):
-            record = self.record(parent) if found is None else found
-            record.children.add(child)
-        self.edges += len(parents)
+            record = found
+            if record is None:
+                record = self.awaited[parent] = Awaited()
+            if only is None:
+                record.children.add_parts(parts)
+            else:
+                record.children.add(only)
+        self.has_any |= bool(parents)
+        self.edges += len(parents) * len(children)
 
     def stop_waiting(self, child: int, parents: Collection[int]) -> None:
         """Notes that a job waits for others no more."""

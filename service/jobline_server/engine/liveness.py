@@ -8,16 +8,8 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from jobline_server.engine.job import Job
-from jobline_server.engine.lot import Lot
-from jobline_server.engine.values import JobState, shard_of
-
-
-class _Jobs(Protocol):
-    def find(self, job_id: int, /) -> Job | None: ...
-
-
-class _Lots(Protocol):
-    def find(self, job_id: int, /) -> Lot | None: ...
+from jobline_server.engine.lookups import Jobs, Lots
+from jobline_server.engine.values import JobState, ids_of_shard
 
 
 class LiveJobs(Protocol):
@@ -28,11 +20,11 @@ class LiveJobs(Protocol):
         """The number of the shard."""
 
     @property
-    def jobs(self) -> _Jobs:
+    def jobs(self) -> Jobs[Job]:
         """Single jobs."""
 
     @property
-    def lots(self) -> _Lots:
+    def lots(self) -> Lots:
         """All other live jobs."""
 
     def state_of(self, job_id: int) -> JobState | None:
@@ -41,16 +33,15 @@ class LiveJobs(Protocol):
 
 def not_live(shard: LiveJobs, ids: Iterable[int]) -> list[int]:
     """Returns those of the jobs that are not live in this shard, in the order of their ids."""
-    own, found = shard.number, []
+    own, found = ids_of_shard(shard.number), list[int]()
     live = range(0)
+    in_order = sorted(ids)
+    jobs, _ = shard.jobs.find_many(in_order)
     # Members of a lot come one after the other, whatever other jobs stand between them.
-    for job_id in sorted(ids):
-        if shard_of(job_id) != own:
-            found.append(job_id)
+    for job_id, job in zip(in_order, jobs, strict=True):
+        if job is not None or job_id in live:
             continue
-        if job_id in live or shard.jobs.find(job_id) is not None:
-            continue
-        lot = shard.lots.find(job_id)
+        lot = shard.lots.find(job_id) if job_id in own else None
         if lot is not None and not (lot.cursor or lot.holes or lot.leases):
             live = range(lot.first_id, lot.end_id())
         elif lot is None or shard.state_of(job_id) is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from jobline_server.engine.lot import Lot
@@ -17,6 +17,11 @@ class Jobs(Protocol[V_co]):
 
     def find(self, item_id: int) -> V_co | None:
         """Returns the job with this id; None without."""
+
+    def find_many(self, ids: Sequence[int]) -> tuple[Sequence[V_co | None], int | None]:
+        """Returns the jobs with these ids, None for those without; and the number of the part of
+        the table that holds all of them, None if there is none.
+        """
 
     def part(self, item_id: int) -> Mapping[int, V_co]:
         """Returns the part of the table that holds an id, for look-ups of its neighbours."""

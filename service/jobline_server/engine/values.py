@@ -291,3 +291,8 @@ def sequence_of(job_id: int) -> int:
 def shard_of(job_id: int) -> int:
     """Returns the number of the shard that owns an id."""
     return job_id >> limits.SEQUENCE_BITS
+
+
+def ids_of_shard(number: int) -> range:
+    """Returns all ids that a shard owns."""
+    return range(number << limits.SEQUENCE_BITS, (number + 1) << limits.SEQUENCE_BITS)

@@ -29,14 +29,14 @@ class Wanted(IdTable[int]):
         self._over: deque[Sequence[int]] = deque()
         self._rest: Iterator[int] = iter(())
 
-    def add(self, ids: Iterable[int]) -> None:
-        """Notes a live job that may read the results of these."""
+    def add(self, ids: Iterable[int], jobs: int = 1) -> None:
+        """Notes so many live jobs that may read the results of these."""
         parts = self._parts
         for job_id in ids:
             part = parts.get(job_id >> PART_BITS)
             if part is None:
                 part = parts[job_id >> PART_BITS] = {}
-            part[job_id] = part.get(job_id, 0) + 1
+            part[job_id] = part.get(job_id, 0) + jobs
 
     def remove(self, ids: Sequence[int]) -> None:
         """Notes that such a job is over; more than `FEW` ids count until they are swept. Ids that

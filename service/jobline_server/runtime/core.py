@@ -9,7 +9,7 @@ callers are not affected.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence, Sized
+from collections.abc import Callable, Sequence, Sized
 from enum import Enum
 
 from jobline_server.dispatch.consumer import Consumer
@@ -172,10 +172,12 @@ class Core:
         if batches.due:
             self.timers.set()
 
-    def note_awaited(self, slot: ShardSlot, parents: Iterable[int]) -> None:
+    def note_awaited(self, slot: ShardSlot, parents: Sequence[int]) -> None:
         """Notes in other shards of this process that jobs of a shard wait for theirs, before the
         messages arrive that say so: what ends until then leaves its end.
         """
+        if not parents or self.slots.single_owner(parents) is slot:
+            return
         is_awaited = slot.shard.dependencies.awaited.find
         for other, ids in self.slots.owners(parents):
             if other is slot:

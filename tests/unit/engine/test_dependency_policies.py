@@ -18,6 +18,7 @@ from tests.unit.engine.dependents import (
     BLOCKED,
     CANCEL,
     CANCELLED,
+    COMPLETED,
     CONTINUE,
     DEAD,
     FAIL,
@@ -133,6 +134,32 @@ def test_a_policy_about_a_parent_that_was_dead_before_the_push(world, policy, st
     waits = push(world, of_each([7], policy, own=WAIT), outcomes={7: DEAD})
     assert state in {world.state(waits), world.ended().get(waits, [None])[0]}
     world.check()
+
+
+def test_neighbours_in_a_push_that_differ_in_a_policy_or_a_parent_alone(world):
+    """What was found for the one before counts for its like only."""
+    live = world.row()
+    jobs = [
+        child(7, policy=IGNORE),
+        child(7, policy=FAIL),
+        child(7, policy=FAIL),
+        of_each([7], IGNORE, own=FAIL),
+        child(8, policy=FAIL),
+        child(7, 8, policy=CANCEL),
+        child(7, 8, live, policy=IGNORE),
+        child(7, live, policy=CONTINUE),
+    ]
+    first = push(world, *jobs, outcomes={7: DEAD, 8: COMPLETED})
+    world.commit()
+    ended = {job_id - first: row[0] for job_id, row in world.ended().items()}
+    assert ended == {1: DEAD, 2: DEAD, 5: CANCELLED}
+    assert {world.state(first + at) for at in (0, 3, 4, 7)} == {READY}
+    assert world.state(first + 6) is BLOCKED
+    assert world.shard.jobs[first + 6].details.parents_left == (live,)
+    settle(world, "ack", live)
+    told(world)
+    assert world.ids() == [first + 6]
+    assert is_free(world)
 
 
 @pytest.mark.parametrize("fails_first", [True, False])

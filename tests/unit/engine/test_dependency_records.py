@@ -34,7 +34,7 @@ def one(_child: int, _parent: int, _end: ParentEnd) -> int:
 
 
 def test_a_job_that_ended_twice_before_anybody_was_told_is_told_once(records):
-    records.wait(5, [1])
+    records.wait([5], [1])
     records.note_end(1, ParentEnd.DEAD)
     records.note_end(1, ParentEnd.COMPLETED)
     [found] = records.next_told(9, one)
@@ -49,8 +49,8 @@ def test_a_job_that_nobody_waits_for_leaves_nothing(records):
 
 def test_a_job_that_ends_again_while_others_are_told_is_told_once_a_slice(records):
     """Its first entry is obsolete, as all were told of that end out of turn."""
-    records.wait(5, [1])
-    records.wait(6, [2])
+    records.wait([5], [1])
+    records.wait([6], [2])
     records.note_end(1, ParentEnd.DEAD)
     records.note_end(2, ParentEnd.DEAD)
     records.forget_end(2)
@@ -61,8 +61,8 @@ def test_a_job_that_ends_again_while_others_are_told_is_told_once_a_slice(record
 
 def test_an_end_that_is_forgotten_half_told_begins_again_with_the_first_child(records):
     """The parent was retried meanwhile, and ended another time."""
-    records.wait(5, [1])
-    records.wait(6, [1])
+    records.wait([5], [1])
+    records.wait([6], [1])
     records.note_end(1, ParentEnd.DEAD)
     [found] = records.next_told(1, one)
     assert (found.children, found.is_last) == ([5], False)
@@ -76,7 +76,7 @@ def test_an_end_that_is_forgotten_half_told_begins_again_with_the_first_child(re
 def test_parents_that_cost_more_than_a_slice_are_told_in_the_next(records):
     """A parent costs one, besides its children."""
     for parent in (1, 2):
-        records.wait(parent + 4, [parent])
+        records.wait([parent + 4], [parent])
         records.note_end(parent, ParentEnd.DEAD)
     assert [found.parent for found in records.next_told(2, one)] == [1]
     records.stop_waiting(5, [1])
@@ -88,7 +88,7 @@ def test_what_a_checkpoint_keeps_is_told_and_then_deleted_there(records, changes
     """One without an end is kept for a shard, and is not told."""
     records.add_stored(1, ParentEnd.DEAD, ())
     records.add_stored(2, None, (3,))
-    records.wait(5, [1, 2])
+    records.wait([5], [1, 2])
     assert [found.parent for found in records.next_told(9, one)] == [1]
     records.stop_waiting(5, [1])
     records.forget_end(1)
@@ -97,7 +97,7 @@ def test_what_a_checkpoint_keeps_is_told_and_then_deleted_there(records, changes
 
 
 def test_only_ended_jobs_without_an_end_are_looked_up(records):
-    records.wait(5, [1, 2, 3])
+    records.wait([5], [1, 2, 3])
     records.note_end(3, ParentEnd.DEAD)
     records.find_ended({1: JobState.READY}.get)
     assert records.due_look_ups(9) == [2]

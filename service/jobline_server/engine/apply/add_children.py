@@ -48,7 +48,7 @@ def apply_children_added(shard: ShardState, fact: ChildrenAdded, _offset: int) -
     details = job.writable_details()
     details.parents_left = left_of(fact.parents_left, job.ties)
     details.blocked_until_ms = fact.blocked_until_ms
-    wait_for_parents(shard, job)
+    wait_for_parents(shard, [job])
     shard.dependencies.ended.update(dict.fromkeys(not_live(shard, fact.parents_left)))
     mark_job(shard, job)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
+from itertools import groupby
 
 from jobline_server.engine.apply.bookkeeping import mark_job
 from jobline_server.engine.apply.lanes import put_at_tail
@@ -34,24 +35,29 @@ def block_new(shard: ShardState, jobs: list[Job], fact: JobsPushed) -> tuple[lis
         job.run_at_ms = run_at_ms[index] if run_at_ms else 0
     jobs[0].queue.counts[_BLOCKED] += len(fact.blocked)
     columns = (fact.blocked, fact.parents_left, fact.blocked_until_ms)
+    waiting: list[Job] = []
     for index, parents, until_ms in zip(*columns, strict=False):
         job = jobs[index]
         details = job.writable_details()
         details.parents_left, details.blocked_until_ms = left_of(parents, job.ties), until_ms
-        wait_for_parents(shard, job)
-        shard.dependencies.ended.update(dict.fromkeys(not_live(shard, parents)))
+        waiting.append(job)
+    wait_for_parents(shard, waiting)
+    named = {parent for parents in fact.parents_left for parent in parents}
+    shard.dependencies.ended.update(dict.fromkeys(not_live(shard, named)))
     free = [index for index, job in enumerate(jobs) if job.state is not _BLOCKED]
     times = [run_at_ms[index] for index in free] if run_at_ms else []
     return [jobs[index] for index in free], times
 
 
-def wait_for_parents(shard: ShardState, job: Job) -> None:
-    """Notes which jobs a BLOCKED one waits for, and until when; also for one that is loaded."""
-    details = job.details
-    shard.dependencies.wait(job.id, details.parents_left)
-    shard.load.dependencies += len(details.parents_left)
-    if details.blocked_until_ms:
-        shard.dependencies.timeouts.add(details.blocked_until_ms, job.id)
+def wait_for_parents(shard: ShardState, jobs: Iterable[Job]) -> None:
+    """Notes which jobs BLOCKED ones wait for, and until when; also for ones that are loaded."""
+    for parents, alike in groupby(jobs, lambda job: job.details.parents_left):
+        children = [*alike]
+        shard.dependencies.wait([job.id for job in children], parents)
+        shard.load.dependencies += len(parents) * len(children)
+        for job in children:
+            if job.details.blocked_until_ms:
+                shard.dependencies.timeouts.add(job.details.blocked_until_ms, job.id)
 
 
 def stop_waiting(shard: ShardState, jobs: Iterable[Job]) -> None:

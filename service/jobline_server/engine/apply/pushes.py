@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import groupby
 
 from jobline_server.engine import limits
 from jobline_server.engine.apply import batches, groups
@@ -118,10 +119,11 @@ def apply_jobs_pushed(shard: ShardState, fact: JobsPushed, offset: int) -> None:
 
 def _tie(shard: ShardState, queue: Queue, jobs: list[Job], ties: list[Ties]) -> None:
     """Gives new jobs their ties: they join their groups, and take their unique keys."""
+    for parents, alike in groupby([of_job.parents for of_job in ties]):
+        if parents:
+            shard.load.wanted.add(parents, len([*alike]))
     for job, of_job in zip(jobs, ties, strict=True):
         job.ties = of_job
-        if of_job.parents:
-            shard.load.wanted.add(of_job.parents)
         if of_job.unique_key:
             take_unique_key(shard, job)
     groups.join(shard, queue, jobs)

@@ -16,7 +16,7 @@ from jobline_server.engine.dependency_messages import (
 )
 from jobline_server.engine.liveness import not_live
 from jobline_server.engine.shard_messages import ShardMessage
-from jobline_server.engine.values import Now, shard_of
+from jobline_server.engine.values import Now, ids_of_shard, shard_of
 from jobline_server.engine.view import ShardView
 
 # Jobs of one message: each is noted, and maybe looked up, in a step of the receiver.
@@ -40,8 +40,9 @@ def forget_elsewhere(shard: ShardView, now: Now, parents: Iterable[int]) -> None
 def _by_shard(shard: ShardView, parents: Iterable[int]) -> dict[int, list[int]]:
     """Returns those of the jobs that other shards have, by shard, each once."""
     ids: dict[int, list[int]] = {}
+    own = ids_of_shard(shard.number)
     for parent in dict.fromkeys(parents):
-        if shard_of(parent) != shard.number:
+        if parent not in own:
             ids.setdefault(shard_of(parent), []).append(parent)
     return ids
 

@@ -37,8 +37,9 @@ def states_of(
     """
     states: dict[int, JobState | None] = {}
     unknown: list[int] = []
-    for job_id in ids:
-        state = shard.state_of(job_id)
+    jobs, _ = shard.jobs.find_many(ids)
+    for job_id, job in zip(ids, jobs, strict=True):
+        state = shard.state_of(job_id) if job is None else job.state
         if state is None and job_id not in outcomes:
             unknown.append(job_id)
         states[job_id] = state or outcomes.get(job_id)

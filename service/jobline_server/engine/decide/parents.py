@@ -31,6 +31,9 @@ _COMPLETED = JobState.COMPLETED
 _CANCEL, _IGNORE, _WAIT = DependencyPolicy.CANCEL, DependencyPolicy.IGNORE, DependencyPolicy.WAIT
 _CONTINUE = DependencyPolicy.CONTINUE
 
+_Failure = tuple[int, ParentEnd, bool]
+"""A parent that makes jobs end, how it ended, and whether they are CANCELLED."""
+
 
 @dataclass(slots=True)
 class Parents:
@@ -41,7 +44,7 @@ class Parents:
 
     states: Mapping[int, JobState | None]
     known: Mapping[int, int]
-    failed: dict[tuple[int, ParentEnd, bool], list[int]] = field(default_factory=dict)
+    failed: dict[_Failure, list[int]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -54,7 +57,7 @@ class Blocking:
     blocked: list[int] = field(default_factory=list)
     parents_left: list[tuple[int, ...]] = field(default_factory=list)
     blocked_until_ms: list[int] = field(default_factory=list)
-    failed: dict[tuple[int, ParentEnd, bool], list[int]] = field(default_factory=dict)
+    failed: dict[_Failure, list[int]] = field(default_factory=dict)
     awaited: dict[int, None] = field(default_factory=dict)
 
     def block(self, at: int, parents_left: tuple[int, ...], until_ms: int) -> None:
@@ -136,8 +139,8 @@ def _check_room(shard: ShardView, states: Mapping[int, JobState | None], left: i
     load = shard.load
     if load.dependencies + left > load.dependencies_max:
         raise _full(f"the server keeps {load.dependencies} of {load.dependencies_max} dependencies")
-    for job_id in states:
-        record = shard.dependencies.awaited.find(job_id)
+    records, _ = shard.dependencies.awaited.find_many([*states])
+    for job_id, record in zip(states, records, strict=True):
         if record is not None and len(record.children) + left > limits.DEPENDENTS_MAX:
             raise _full(f"{len(record.children)} jobs wait for job {job_id}")
 
@@ -153,16 +156,23 @@ def _blocking_of(
     settings, first_id = shard.queues[fact.queue].settings, fact.first_id
     ids = _ids_by_index(rows, parents.known, first_id)
     made = Blocking()
+    # Jobs of one push often depend on the same ones as their neighbour, under the same policy.
+    over = {job_id: state for job_id, state in parents.states.items() if state in END_OF_STATE}
+    before: tuple[tuple[int, ...], bytes, DependencyPolicy] | None = None
+    left: tuple[int, ...] = ()
+    failed: _Failure | None = None
     for at, (ties, indexes) in enumerate(_ties_and_indexes(rows)):
         named = tuple(dict.fromkeys([*ties.parents, *(ids[index] for index in indexes)]))
-        made.ties.append(replace(ties, parents=named) if named else ties)
+        made.ties.append(ties if named == ties.parents else ties.of_parents(named))
         if not named:
             if ties.claim.parked:
                 made.block(at, (), 0)
             continue
         options = rows.options[at]
         policy = effective.on_dependency_failure(options, settings)
-        left, failed = sort_out(parents.states, made.ties[-1], policy)
+        if before != (named, ties.on_failure, policy):
+            before = named, ties.on_failure, policy
+            left, failed = sort_out(over, made.ties[-1], policy)
         if failed is not None:
             made.failed.setdefault(failed, []).append(first_id + at)
         elif not (left or ties.claim.parked):
@@ -186,17 +196,17 @@ def _ids_by_index(rows: JobColumns, known: Mapping[int, int], first_id: int) -> 
 
 
 def sort_out(
-    states: Mapping[int, JobState | None], ties: Ties, of_job: DependencyPolicy
-) -> tuple[tuple[int, ...], tuple[int, ParentEnd, bool] | None]:
-    """Returns the parents that a job waits for, and the first one that makes it end, if any: which,
-    how that one ended, and whether the job is CANCELLED.
+    over: Mapping[int, JobState | None], ties: Ties, of_job: DependencyPolicy
+) -> tuple[tuple[int, ...], _Failure | None]:
+    """Returns the parents that a job waits for, and the first one that makes it end, if any.
+    `over` are the states of those that ended.
     """
+    if over.keys().isdisjoint(ties.parents):
+        return ties.parents, None
     left: list[int] = []
     for at, parent in enumerate(ties.parents):
-        # Those without a state are new themselves.
-        state = states.get(parent)
-        end = None if state is None else END_OF_STATE.get(state)
-        if end is None:
+        state = over.get(parent)
+        if state is None:
             left.append(parent)
         elif state is not _COMPLETED:
             policy = ties.policy_at(at) or of_job
@@ -205,7 +215,7 @@ def sort_out(
             elif policy is _CONTINUE:
                 return (), None
             elif policy is not _IGNORE:
-                return (), (parent, end, policy is _CANCEL)
+                return (), (parent, END_OF_STATE[state], policy is _CANCEL)
     return tuple(left), None
 
 

@@ -183,7 +183,7 @@ def load_jobs(loading: Loading, rows: Iterator[ItemRow]) -> None:
             shard.schedule(job.run_at_ms, job.id)
         elif job.state is _BLOCKED:
             queue.counts[_BLOCKED] += 1
-            wait_for_parents(shard, job)
+            wait_for_parents(shard, [job])
         else:
             count_active(shard, queue, 1)
             _note_tenant(queue, job)
