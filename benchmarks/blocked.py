@@ -47,8 +47,28 @@ async def wait_for_others(bench: Bench) -> None:
         for what, fill in KINDS.items():
             few = await _measure(bench, bench.scaled(FEW), what, fill)
             await _measure(bench, bench.scaled(JOBS), what, fill, few)
+        await _share_no_parent(bench)
     finally:
         gc.disable()
+
+
+async def _share_no_parent(bench: Bench) -> None:
+    """Adds the figure of pushes that depend on as many jobs as a call may, each on others."""
+    jobs = bench.scaled(FEW)
+    async with runtime_at_work(bench) as runtime:
+        for _ in range(jobs * PARENTS // BATCH):
+            last = await _push(runtime, FAILS, [NO_TIES] * BATCH, [])
+        ids = range(last + 1 - jobs * PARENTS, last + 1)
+        ties = [Ties(parents=(*ids[at : at + PARENTS],)) for at in range(0, len(ids), PARENTS)]
+
+        async def push() -> None:
+            for at in range(0, jobs, BATCH):
+                await _push(runtime, FAILS, ties[at : at + BATCH], [])
+
+        longest, seconds, _ = await _steps(push())
+    name = f"longest step of the loop: push, {jobs:,} jobs with {PARENTS} parents of their own each"
+    ratio = f"{seconds / jobs * 1e6:.0f} µs a job"
+    bench.add(Figure("P12", name, longest, Unit.TIME, at_most(STEP_SECONDS_MAX), ratio))
 
 
 async def _measure(
@@ -119,7 +139,7 @@ async def _freed(runtime: Runtime, jobs: int) -> int:
 
 
 async def _of_several(runtime: Runtime, jobs: int) -> int:
-    """Each waits for ten, of which the first is the same for all."""
+    """Each waits for the same ten."""
     last = await _push(runtime, FAILS, [NO_TIES] * PARENTS, [])
     parents = tuple(range(last - PARENTS + 1, last + 1))
     for _ in range(jobs // BATCH):

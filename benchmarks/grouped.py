@@ -37,12 +37,10 @@ async def grow(bench: Bench) -> None:
 
 async def _groups(bench: Bench, kind: str, *, fair: bool) -> None:
     few, many = [max(GROUPS_MIN, bench.scaled(groups)) for groups in GROUPS]
-    async with (
-        _filled_groups(bench, few, fair=fair) as smallest,
-        _filled_groups(bench, many, fair=fair) as larger,
-    ):
+    async with _filled_groups(bench, few, fair=fair) as smallest:
         await add_smallest(bench, _what(few, kind), smallest)
-        await add_larger(bench, _what(many, kind), smallest, larger)
+        async with _filled_groups(bench, many, fair=fair) as larger:
+            await add_larger(bench, _what(many, kind), smallest, larger)
 
 
 def _what(groups: int, kind: str) -> str:
@@ -61,9 +59,10 @@ async def _filled_groups(bench: Bench, number: int, *, fair: bool) -> AsyncItera
 
 async def _depths(bench: Bench) -> None:
     flat, deep = [max(A_CALL, bench.scaled(depth)) for depth in DEPTHS]
-    async with _filled_group(bench, flat) as smallest, _filled_group(bench, deep) as larger:
+    async with _filled_group(bench, flat) as smallest:
         await add_smallest(bench, f"1 caller, {flat:,} jobs waiting in 1 group", smallest)
-        await add_larger(bench, f"1 caller, {deep:,} jobs waiting in 1 group", smallest, larger)
+        async with _filled_group(bench, deep) as larger:
+            await add_larger(bench, f"1 caller, {deep:,} jobs waiting in 1 group", smallest, larger)
 
 
 @asynccontextmanager

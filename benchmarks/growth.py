@@ -25,7 +25,7 @@ from jobline.v1 import job_service_pb2
 WAITING = (1_000, 100_000, 1_000_000, 3_000_000)
 QUEUES = (1, 100, 10_000)
 JOBS_IN_QUEUES = 1_000_000
-# More than one queue completes here.
+# A queue completes fewer here.
 COMPLETED_JOBS_MAX = 10_000_000
 CALLERS = 4
 # A journal of so few commits is folded; and one is folded at the latest when it is a minute old.
@@ -69,11 +69,14 @@ async def _folded(server: Running) -> None:
 
 async def _queues(bench: Bench) -> None:
     first, *more = [max(1, bench.scaled(queues)) for queues in QUEUES]
-    async with _filled_queues(bench, first) as (what_first, smallest):
-        await add_smallest(bench, what_first, smallest)
-        for number in more:
-            async with _filled_queues(bench, number) as (what, larger):
-                await add_larger(bench, what, smallest, larger)
+    async with _filled_queues(bench, first) as (what, smallest):
+        await add_smallest(bench, what, smallest)
+    for number in more:
+        async with (
+            _filled_queues(bench, first) as (_, smallest),
+            _filled_queues(bench, number) as (what, larger),
+        ):
+            await add_larger(bench, what, smallest, larger)
 
 
 @asynccontextmanager

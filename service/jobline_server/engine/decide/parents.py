@@ -156,8 +156,8 @@ def _blocking_of(
     settings, first_id = shard.queues[fact.queue].settings, fact.first_id
     ids = _ids_by_index(rows, parents.known, first_id)
     made = Blocking()
-    # Jobs of one push often depend on the same ones as their neighbour, under the same policy.
     over = {job_id: state for job_id, state in parents.states.items() if state in END_OF_STATE}
+    # Jobs of one push often depend on the same ones as their neighbour, under the same policy.
     before: tuple[tuple[int, ...], bytes, DependencyPolicy] | None = None
     left: tuple[int, ...] = ()
     failed: _Failure | None = None
