@@ -30,6 +30,8 @@ FEW = 10_000
 BATCH = 1_000
 # So many jobs that one waits for, where each waits for several.
 PARENTS = 10
+# Parents of one job are so many apart where neighbours share none.
+STEP = BATCH // PARENTS
 # What a job costs more among many than among few.
 FLAT_MAX = 2.0
 FAILS = JobOptions(rules=JobRules(on_dependency_failure=DependencyPolicy.FAIL))
@@ -47,26 +49,27 @@ async def wait_for_others(bench: Bench) -> None:
         for what, fill in KINDS.items():
             few = await _measure(bench, bench.scaled(FEW), what, fill)
             await _measure(bench, bench.scaled(JOBS), what, fill, few)
-        await _share_no_parent(bench)
+        await _choose_of_many(bench)
     finally:
         gc.disable()
 
 
-async def _share_no_parent(bench: Bench) -> None:
-    """Adds the figure of pushes that depend on as many jobs as a call may, each on others."""
+async def _choose_of_many(bench: Bench) -> None:
+    """Adds the figure of pushes that name as many parents as a call may, and share none with their
+    neighbours.
+    """
     jobs = bench.scaled(FEW)
     async with runtime_at_work(bench) as runtime:
-        for _ in range(jobs * PARENTS // BATCH):
-            last = await _push(runtime, FAILS, [NO_TIES] * BATCH, [])
-        ids = range(last + 1 - jobs * PARENTS, last + 1)
-        ties = [Ties(parents=(*ids[at : at + PARENTS],)) for at in range(0, len(ids), PARENTS)]
 
         async def push() -> None:
-            for at in range(0, jobs, BATCH):
-                await _push(runtime, FAILS, ties[at : at + BATCH], [])
+            for _ in range(0, jobs, BATCH):
+                last = await _push(runtime, FAILS, [NO_TIES] * BATCH, [])
+                ids = range(last + 1 - BATCH, last + 1)
+                ties = [Ties(parents=(*ids[at::STEP],)) for at in range(STEP)] * PARENTS
+                await _push(runtime, FAILS, ties, [])
 
         longest, seconds, _ = await _steps(push())
-    name = f"longest step of the loop: push, {jobs:,} jobs with {PARENTS} parents of their own each"
+    name = f"longest step of the loop: push, {jobs:,} jobs with {PARENTS} of {BATCH:,} parents each"
     ratio = f"{seconds / jobs * 1e6:.0f} µs a job"
     bench.add(Figure("P12", name, longest, Unit.TIME, at_most(STEP_SECONDS_MAX), ratio))
 

@@ -26,7 +26,7 @@ from jobline_server.engine.changes import KindChanges
 from jobline_server.engine.children import Children, in_parts
 from jobline_server.engine.delayed import Delayed
 from jobline_server.engine.tables import IdSet, IdTable
-from jobline_server.engine.values import JobState
+from jobline_server.engine.values import JobState, shard_of
 
 
 class ParentEnd(IntEnum):
@@ -93,6 +93,8 @@ class Dependencies:
     `pending` are those with an `end`; `to_look_up` are those that are not live here, and whose end
     nobody has told yet: the runtime looks them up. `ended` are jobs that ended and still have a
     record: somebody waits for a retry, or a shard has not said yet that it waits no more.
+    `unawaited` are jobs of other shards that nobody here waits for any more, though none was told
+    of their end: those shards are to be told so. None is left after a start: all are looked up.
     """
 
     __slots__ = (
@@ -106,19 +108,21 @@ class Dependencies:
         "pending",
         "timeouts",
         "to_look_up",
+        "unawaited",
     )
 
     def __init__(self, changes: KindChanges[IdSet]) -> None:
         self.awaited: IdTable[Awaited] = IdTable()
         # ----
         self.has_any = False
-        """Whether any job is waited for: what others need to test, and cheap."""
+        """Whether any job is waited for, or any shard is to be told: cheap to test."""
         self._changes = changes
         self.edges = 0
         self.pending: deque[int] = deque()
         self.timeouts = Delayed()
         self.to_look_up: dict[int, None] = {}
         self.ended: dict[int, None] = {}
+        self.unawaited: dict[int, None] = {}
         self._walking = 0
         self._walked: deque[int] = deque()
 
@@ -151,8 +155,17 @@ class Dependencies:
         for parent in parents:
             found = self.awaited[parent]
             found.children.remove(child)
-            self._drop_if_over(parent, found)
+            if found.is_over():
+                if shard_of(parent) != shard_of(child):
+                    self.unawaited[parent] = None
+                self._drop(parent)
         self.edges -= len(parents)
+
+    def note_told(self, parents: Iterable[int]) -> None:
+        """Notes that the shards of jobs were told that nobody waits for these any more."""
+        for parent in parents:
+            self.unawaited.pop(parent, None)
+        self.has_any = bool(self.awaited or self.unawaited)
 
     def note_end(self, parent: int, end: ParentEnd, *, volatile: bool = False) -> None:
         """Notes that a job is over, if anybody waits for it."""
@@ -241,6 +254,7 @@ class Dependencies:
         """Has looked up, after recovery, what became of jobs that others wait for and that are not
         live here.
         """
+        self.note_told([*self.unawaited])
         for parent, record in self.awaited.items():
             if record.end is None and state_of(parent) is None:
                 self.ended[parent] = None
@@ -274,7 +288,10 @@ class Dependencies:
 
     def _drop_if_over(self, parent: int, found: Awaited) -> None:
         if found.is_over():
-            del self.awaited[parent]
-            self.has_any = bool(self.awaited)
-            self.to_look_up.pop(parent, None)
-            self.ended.pop(parent, None)
+            self._drop(parent)
+
+    def _drop(self, parent: int) -> None:
+        del self.awaited[parent]
+        self.has_any = bool(self.awaited or self.unawaited)
+        self.to_look_up.pop(parent, None)
+        self.ended.pop(parent, None)

@@ -140,7 +140,8 @@ class Core:
         """
         if slot.is_closed:
             raise self.slots.refusal(slot.number)
-        if slot.shard.dependencies.pending:
+        dependencies = slot.shard.dependencies
+        if dependencies.pending or dependencies.unawaited:
             self._release_dependents(slot)
         batches = slot.shard.batches
         if batches.due or batches.unsent or batches.joining:
@@ -220,7 +221,8 @@ class Core:
         if dependencies.to_look_up:
             self.look_up_parents(slot)
         until_ms = dependencies.timeouts.first_ms()
-        if dependencies.pending or (until_ms is not None and until_ms < self.next_tick.wall_ms):
+        has_work = dependencies.pending or dependencies.unawaited
+        if has_work or (until_ms is not None and until_ms < self.next_tick.wall_ms):
             self.timers.set()
 
     def _notify_of_volatile(self, slot: ShardSlot) -> None:

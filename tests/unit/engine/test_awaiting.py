@@ -4,29 +4,24 @@ holds in the end.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import NamedTuple
-
 import pytest
 
 from jobline_server.engine.decide import awaiting
-from jobline_server.engine.decide.admin import decide_cancel, decide_delete_ended, decide_retry
-from jobline_server.engine.decide.awaiting import decide_forget, note_awaited
-from jobline_server.engine.decide.dependencies import decide_parents_ended, release_dependents
-from jobline_server.engine.decide.messages import decide_acknowledge, next_batch
-from jobline_server.engine.decide.receive import decide_receive
-from jobline_server.engine.dependency_messages import AwaitJobs, ForgetJobs
+from jobline_server.engine.decide.admin import decide_delete_ended, decide_retry
+from jobline_server.engine.decide.awaiting import note_awaited
+from jobline_server.engine.decide.dependencies import decide_parents_ended
+from jobline_server.engine.dependency_messages import AwaitJobs
 from jobline_server.engine.load import Load
 from jobline_server.engine.message_entries import MessagesSent
-from jobline_server.engine.rules import DependencyPolicy, JobRules
+from jobline_server.engine.rules import DependencyPolicy
 from jobline_server.engine.shard import Shard
 from jobline_server.engine.ties import Ties
-from jobline_server.engine.values import DEFAULT_OPTIONS, FailAction, JobState
+from jobline_server.engine.values import DEFAULT_OPTIONS, JobState
 from tests.pushed_rows import NewJob
 from tests.shard_image import image_of
+from tests.unit.engine.two_shards import HERE, THERE, Two, two_shards
 from tests.unit.engine.world import EPOCH, World
 
-HERE, THERE = 1, 2
 BLOCKED, READY, DEAD = JobState.BLOCKED, JobState.READY, JobState.DEAD
 
 
@@ -40,65 +35,9 @@ def test_many_parents_are_awaited_by_several_messages(monkeypatch):
     assert sent.messages == [AwaitJobs(parents[at : at + 2], HERE) for at in (0, 2, 4)]
 
 
-class Two(NamedTuple):
-    """A shard with jobs that wait, and the one of their parents."""
-
-    here: World
-    there: World
-
-    def deliver(self) -> int:
-        """Delivers all messages until there are no more, and decides what follows; says how many
-        there were.
-        """
-        count = 0
-        while True:
-            self.tell()
-            moved = self._deliver(self.here, self.there) + self._deliver(self.there, self.here)
-            if not moved:
-                return count
-            count += moved
-
-    def tell(self) -> None:
-        for world in self:
-            while release_dependents(world.shard, world.now, 100):
-                pass
-            world.commit()
-            world.check()
-
-    def _deliver(self, sender: World, receiver: World) -> int:
-        batch = next_batch(sender.shard, receiver.shard.number)
-        if batch is None:
-            return 0
-        up_to = decide_receive(receiver.shard, receiver.now, batch)
-        receiver.commit()
-        decide_acknowledge(sender.shard, sender.now, receiver.shard.number, up_to)
-        sender.commit()
-        return len(batch.messages)
-
-    def child(self, parent: int, policy: DependencyPolicy | None = None, state=READY) -> int:
-        """A job here of a parent there, which was in this state when it was looked up."""
-        options = replace(DEFAULT_OPTIONS, rules=JobRules(on_dependency_failure=policy))
-        job = NewJob(b"c", options, ties=Ties(parents=(parent,)))
-        return self.here.push(jobs=[job], outcomes={parent: state}).first_id
-
-    def end(self, how: str) -> None:
-        """The only job there ends."""
-        lease = self.there.one()
-        if how == "ack":
-            self.there.ack([(lease.id, lease.delivery)])
-        else:
-            self.there.fail(lease.id, lease.delivery, then=FailAction.DEAD)
-
-    def is_free(self) -> bool:
-        """Nobody waits for anything."""
-        return not any(world.shard.dependencies.awaited for world in self)
-
-
 @pytest.fixture
 def two() -> Two:
-    there = World()
-    there.shard = Shard(THERE, epoch=EPOCH, load=Load())
-    return Two(World(), there)
+    return two_shards()
 
 
 def test_a_child_hears_that_its_parent_completed(two):
@@ -183,28 +122,6 @@ def test_a_parent_of_several_jobs_of_a_push_is_noted_once(two):
     assert two.is_free()
 
 
-def test_a_message_of_an_earlier_version_may_name_a_job_twice(two):
-    parent = two.there.row()
-    child = two.child(parent)
-    two.deliver()
-    decide_cancel(two.here.shard, two.here.now, [child])
-    decide_forget(two.there.shard, two.there.now, ForgetJobs((parent, parent), HERE))
-    two.deliver()
-    assert two.is_free()
-
-
-def test_a_shard_that_waits_no_more_is_forgotten_when_the_parent_ends(two):
-    parent = two.there.row()
-    child = two.child(parent)
-    two.deliver()
-    decide_cancel(two.here.shard, two.here.now, [child])
-    two.deliver()
-    assert not two.here.shard.dependencies.awaited
-    two.end("ack")
-    two.deliver()
-    assert two.is_free()
-
-
 def test_two_children_of_one_parent(two):
     parent = two.there.row()
     children = [two.child(parent), two.child(parent)]
@@ -247,13 +164,3 @@ def test_messages_weigh_what_their_ids_take(two):
     """They count as bytes that wait, and push no jobs."""
     message = AwaitJobs((1, 2), HERE)
     assert (message.jobs(), message.payload_bytes()) == (0, 32)
-
-
-def test_a_shard_that_waits_no_more_before_its_message_arrives_is_forgotten(two):
-    """The parent is over, and so is the job that waited for it."""
-    parent = two.there.row()
-    child = two.child(parent)
-    decide_cancel(two.here.shard, two.here.now, [child])
-    two.end("ack")
-    two.deliver()
-    assert two.is_free()

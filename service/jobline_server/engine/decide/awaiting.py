@@ -5,6 +5,7 @@ but the first two helpers decides one message (`dependency_messages`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import islice
 
 from jobline_server.engine.blocked_entries import JobsAwaited, JobsNotAwaited, ParentsEnded
 from jobline_server.engine.decide.messages import decide_send
@@ -35,6 +36,18 @@ def forget_elsewhere(shard: ShardView, now: Now, parents: Iterable[int]) -> None
     """Tells the shards of jobs that nobody here waits for them any more."""
     for to_shard, ids in _by_shard(shard, parents).items():
         decide_send(shard, now, to_shard, [ForgetJobs(tuple(ids), shard.number)])
+
+
+def forget_unawaited(shard: ShardView, now: Now, limit: int) -> bool:
+    """Tells the shards of up to `limit` jobs that nobody here waits for them any more, as those who
+    did were cancelled, deleted or ended by others; returns whether more are left.
+    """
+    dependencies = shard.dependencies
+    ids = [*islice(dependencies.unawaited, limit)]
+    # Somebody else may wait for one by now.
+    forget_elsewhere(shard, now, [one for one in ids if dependencies.awaited.find(one) is None])
+    dependencies.note_told(ids)
+    return bool(dependencies.unawaited)
 
 
 def _by_shard(shard: ShardView, parents: Iterable[int]) -> dict[int, list[int]]:

@@ -18,7 +18,7 @@ from jobline_server.engine.blocked_entries import (
     ParentsEnded,
     ParentsMet,
 )
-from jobline_server.engine.decide.awaiting import forget_elsewhere
+from jobline_server.engine.decide.awaiting import forget_elsewhere, forget_unawaited
 from jobline_server.engine.decide.messages import decide_send
 from jobline_server.engine.dependencies import END_OF_STATE, ParentEnd, Told
 from jobline_server.engine.dependency_messages import EndsOfJobs
@@ -42,11 +42,14 @@ _COMPLETED, _DELETED = ParentEnd.COMPLETED, ParentEnd.DELETED
 def release_dependents(shard: ShardView, now: Now, limit: int) -> bool:
     """Tells up to `limit` BLOCKED jobs what became of their parents; returns whether there are
     more. If it raises, those of the round are told again. In a chain, where each job that ends has
-    one that waits for it, each is a round of its own, and counts for more.
+    one that waits for it, each is a round of its own, and counts for more. Other shards are told of
+    jobs that nobody waits for any more.
     """
+    most = limit
     while limit > 0 and shard.dependencies.pending:
         limit -= tell_round(shard, now, limit) + ROUND_COST
-    return bool(shard.dependencies.pending)
+    more = bool(shard.dependencies.unawaited) and forget_unawaited(shard, now, most)
+    return more or bool(shard.dependencies.pending)
 
 
 def tell_round(shard: ShardView, now: Now, limit: int) -> int:

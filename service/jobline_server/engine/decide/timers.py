@@ -75,7 +75,7 @@ def next_deadline(shard: ShardView, now: Now, *, with_sweeps: bool = True) -> in
         waits.append(SWEEP_MS)
     if shard.dependencies.has_any:
         blocked_ms = shard.dependencies.timeouts.first_ms()
-        if shard.dependencies.pending:
+        if shard.dependencies.pending or shard.dependencies.unawaited:
             waits.append(0)
         elif blocked_ms is not None:
             waits.append(blocked_ms - now.wall_ms)
