@@ -250,7 +250,7 @@ export type JobOptions = Message<"jobline.v1.JobOptions"> & {
 
   /**
    * Optional. Ids of jobs that must complete before this one is READY, of any queue; at most 1,000 a job,
-   * and 10,000 in one push. It is BLOCKED until then. One that has completed counts as done, as long as
+   * and 10,000 in one push, which may name 1,000 different ids. It is BLOCKED until then. One that has completed counts as done, as long as
    * it is kept; one that has ended otherwise leads to `on_dependency_failure` at once. Unknown:
    * NOT_FOUND. A job's own ids are added to those that its push shares. A job that depends on others is
    * on disk at least at the level BUFFERED.
