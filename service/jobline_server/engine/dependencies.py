@@ -129,10 +129,12 @@ class Dependencies:
     def record(self, parent: int) -> Awaited:
         """Returns the record of a job, created if it does not exist."""
         found = self.awaited.find(parent)
-        if found is None:
-            found = self.awaited[parent] = Awaited()
-            self.has_any = True
-        return found
+        return self._add_record(parent) if found is None else found
+
+    def _add_record(self, parent: int) -> Awaited:
+        record = self.awaited[parent] = Awaited()
+        self.has_any = True
+        return record
 
     def wait(self, children: Sequence[int], parents: Collection[int]) -> None:
         """Notes that BLOCKED jobs wait for others, all for the same ones."""
@@ -140,14 +142,11 @@ class Dependencies:
         only = children[0] if len(children) == 1 else None
         parts = in_parts(children) if only is None else []
         for parent, found in zip(parents, records, strict=True):
-            record = found
-            if record is None:
-                record = self.awaited[parent] = Awaited()
+            record = self._add_record(parent) if found is None else found
             if only is None:
                 record.children.add_parts(parts)
             else:
                 record.children.add(only)
-        self.has_any |= bool(parents)
         self.edges += len(parents) * len(children)
 
     def stop_waiting(self, child: int, parents: Collection[int]) -> None:

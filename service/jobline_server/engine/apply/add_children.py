@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from jobline_server.engine.apply import groups
 from jobline_server.engine.apply.attempts import note_attempt
-from jobline_server.engine.apply.blocked import wait_for_parents
+from jobline_server.engine.apply.blocked import begin_to_wait
 from jobline_server.engine.apply.bookkeeping import mark_job, single, unlease
 from jobline_server.engine.apply.limiters import count_ended
 from jobline_server.engine.apply.noted import note_jobs
 from jobline_server.engine.apply.table import ApplyTable
 from jobline_server.engine.blocked_entries import ChildrenAdded, JobSetAside
 from jobline_server.engine.expiring import expect_expiry
-from jobline_server.engine.liveness import not_live
 from jobline_server.engine.parents_left import left_of
 from jobline_server.engine.state import ShardState
 from jobline_server.engine.states import Move, live
@@ -48,8 +47,7 @@ def apply_children_added(shard: ShardState, fact: ChildrenAdded, _offset: int) -
     details = job.writable_details()
     details.parents_left = left_of(fact.parents_left, job.ties)
     details.blocked_until_ms = fact.blocked_until_ms
-    wait_for_parents(shard, [job])
-    shard.dependencies.ended.update(dict.fromkeys(not_live(shard, fact.parents_left)))
+    begin_to_wait(shard, [job])
     mark_job(shard, job)
 
 

@@ -41,12 +41,17 @@ def block_new(shard: ShardState, jobs: list[Job], fact: JobsPushed) -> tuple[lis
         details = job.writable_details()
         details.parents_left, details.blocked_until_ms = left_of(parents, job.ties), until_ms
         waiting.append(job)
-    wait_for_parents(shard, waiting)
-    named = {parent for parents in fact.parents_left for parent in parents}
-    shard.dependencies.ended.update(dict.fromkeys(not_live(shard, named)))
+    begin_to_wait(shard, waiting)
     free = [index for index, job in enumerate(jobs) if job.state is not _BLOCKED]
     times = [run_at_ms[index] for index in free] if run_at_ms else []
     return [jobs[index] for index in free], times
+
+
+def begin_to_wait(shard: ShardState, jobs: Sequence[Job]) -> None:
+    """Has jobs wait for their parents, some of which may be over."""
+    wait_for_parents(shard, jobs)
+    parents = {parent for job in jobs for parent in job.details.parents_left}
+    shard.dependencies.ended.update(dict.fromkeys(not_live(shard, parents)))
 
 
 def wait_for_parents(shard: ShardState, jobs: Iterable[Job]) -> None:

@@ -8,12 +8,11 @@ from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
 from typing import overload
 
-from jobline_server.engine import limits
 from jobline_server.engine.commands import Refused
 from jobline_server.engine.effects import Applied
 from jobline_server.engine.endings import Ended, JobsEnded, QueueGone, RunsEnded
 from jobline_server.engine.entries import JobsDeleted
-from jobline_server.engine.values import KEPT_STATES, EndReason, JobState
+from jobline_server.engine.values import KEPT_STATES, EndReason, JobState, ids_of_shard
 from jobline_server.runtime.commits.batches import CommittedBatch
 from jobline_server.runtime.core import Core
 from jobline_server.runtime.ended.damage import damaged
@@ -89,8 +88,8 @@ class Waits:
 
     def on_closed(self, slot: ShardSlot) -> None:
         """Refuses the callers that wait for jobs of a shard that was lost."""
-        first_id = slot.number << limits.SEQUENCE_BITS
-        for job_id in self._waiting.within(first_id, 1 << limits.SEQUENCE_BITS):
+        ids = ids_of_shard(slot.number)
+        for job_id in self._waiting.within(ids.start, len(ids)):
             for waiter in self._waiting.take(job_id):
                 waiter.refuse(self._core.slots.refusal(slot.number))
 
